@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from mnarkmeans.__main__ import main
 
 COMMAND = [sys.executable, "-m", "mnarkmeans"]  # the real thing, started anew
 FILES = {"labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
@@ -17,36 +20,41 @@ FILES = {"labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
-
     code: int
     out: str
     err: str
 
 
-class Command:
-    """`run(*arguments)` runs a command, `do(*arguments)` one that must succeed."""
+def run(*arguments: object, cwd: Path | str = ".", file_limit: int = 0) -> Done:
+    """Run `mnarkmeans ARGUMENTS` in `cwd`; `file_limit` is the most bytes a file may have."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as changed, _file_limit(file_limit):
+        changed.setattr(sys, "argv", ["mnarkmeans", *map(str, arguments)])
+        changed.chdir(cwd)
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            pytest.raises(SystemExit) as end,
+        ):
+            main()
+    return Done(end.value.code, out.getvalue(), err.getvalue())
 
-    def run(self, *arguments: object, cwd: Path | None = None, file_limit: int = 0) -> Done:
-        """Run `mnarkmeans ARGUMENTS` in `cwd`; `file_limit` is the most bytes a file may have."""
-        from mnarkmeans.__main__ import main
 
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as changed, _file_limit(file_limit):
-            changed.setattr(sys, "argv", ["mnarkmeans", *map(str, arguments)])
-            changed.chdir(cwd or ".")
-            with (
-                contextlib.redirect_stdout(out),
-                contextlib.redirect_stderr(err),
-                pytest.raises(SystemExit) as end,
-            ):
-                main()
-        return Done(end.value.code, out.getvalue(), err.getvalue())
+def do(*arguments: object, cwd: Path | str = ".") -> Done:
+    """Run a command that must succeed."""
+    done = run(*arguments, cwd=cwd)
+    assert done.code == 0, done.err
+    return done
 
-    def do(self, *arguments: object, cwd: Path | None = None) -> Done:
-        done = self.run(*arguments, cwd=cwd)
-        assert done.code == 0, done.err
-        return done
+
+def refused(*arguments: object, cwd: Path | str = ".", file_limit: int = 0) -> str:
+    """The one sentence of a command that must fail, with nothing on standard output."""
+    done = run(*arguments, cwd=cwd, file_limit=file_limit)
+    assert done.code == 2, (done.out, done.err)
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    return done.err
 
 
 @contextlib.contextmanager
@@ -66,6 +74,15 @@ def _file_limit(size: int):
 def rows(path):
     with open(path, newline="", encoding="utf-8") as stream:
         return list(csv.reader(stream))
+
+
+def labels(path):
+    """The column "cluster" of a labels.csv."""
+    return [int(row[1]) for row in rows(path)[1:]]
+
+
+def read_json(path):
+    return json.loads(path.read_text("utf8"))
 
 
 def names(folder):

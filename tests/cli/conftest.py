@@ -1,4 +1,4 @@
-"""One table in every format, a fit of it, and a runner of commands."""
+"""One table in every format, and a fit of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from commands import Command
+from commands import do
 
 sys.path.append(str(Path(__file__).parents[1] / "tables"))  # the files of laboratories
-
-
-@pytest.fixture(scope="session")
-def server():
-    return Command()
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +48,7 @@ def tables(tmp_path_factory, frame):
 
 
 @pytest.fixture(scope="session")
-def fitted(server, tables, tmp_path_factory):
+def fitted(tables, tmp_path_factory):
     out = tmp_path_factory.mktemp("fitted") / "out"
-    server.do("fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "-o", out)
+    do("fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "-o", out)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from commands import FILES, names, rows
+from commands import FILES, do, names, rows
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans
@@ -14,8 +14,8 @@ from mnarkmeans.cli.compare import MIXTURE, Comparison, make, run_one
 from mnarkmeans.metrics import clustering_error_rate
 
 
-def test_compare_with_known_classes_and_output(server, tables, tmp_path):
-    done = server.do(
+def test_compare_with_known_classes_and_output(tables, tmp_path):
+    done = do(
         "compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,mean",
         "--methods", "zero,mice", "--without", "mean,mice", "--json", "-o", tmp_path / "out",
     )  # fmt: skip
@@ -32,9 +32,9 @@ def test_compare_with_known_classes_and_output(server, tables, tmp_path):
     assert names(tmp_path) == {"out"}
 
 
-def test_without_known_classes_the_numbers_are_agreement_and_ours_has_none(server, tables):
+def test_without_known_classes_the_numbers_are_agreement_and_ours_has_none(tables):
     only = ",".join(name for name in BASELINES if name != "zero")
-    done = server.do("compare", tables / "t.csv", "-k", 2, "--without", only)
+    done = do("compare", tables / "t.csv", "-k", 2, "--without", only)
     lines = [line.split("\t") for line in done.out.splitlines() if "\t" in line]
     assert lines[0] == ["method", "agreement", "seconds"]
     assert lines[1][:2] == ["mnarkmeans", ""]
@@ -60,8 +60,8 @@ def test_the_mixture_has_the_reference_of_the_table():
     np.testing.assert_allclose(model.reference_, np.nanmin(X, axis=0))
 
 
-def test_the_demo_names_only_files_that_stay(server, tmp_path):
-    done = server.do("demo", "-o", "shown", cwd=tmp_path)
+def test_the_demo_names_only_files_that_stay(tmp_path):
+    done = do("demo", "-o", "shown", cwd=tmp_path)
     assert "mnarkmeans-new" not in done.out + done.err  # the folder it was written in at first
     for name in ("report.html", "summary.json"):
         assert "mnarkmeans-new" not in (tmp_path / "shown" / name).read_text()

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from commands import COMMAND, FILES, names, rows
+from commands import COMMAND, FILES, do, labels, names, read_json, refused, rows, run
 from lab_files import maxquant
 from sklearn.metrics import adjusted_rand_score
 
@@ -25,11 +25,11 @@ from mnarkmeans.cli._main import VERBS
 @pytest.mark.parametrize(
     "name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet", "t.npy", "t.npz", "t.h5ad"]
 )
-def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, name):
+def test_fit_predict_impute_in_every_format(tables, fitted, tmp_path, name):
     if name == "t.h5ad":
         pytest.importorskip("anndata")
     out = tmp_path / "out"
-    server.do("fit", tables / name, "-k", 2, "--lam", 0.5, "-o", out)
+    do("fit", tables / name, "-k", 2, "--lam", 0.5, "-o", out)
     assert names(out) == FILES
     got, expected = rows(out / "labels.csv"), rows(fitted / "labels.csv")
     assert got[0] == ["id", "cluster", "distance", "confidence"]
@@ -38,9 +38,9 @@ def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, na
     np.testing.assert_allclose(
         [float(r[2]) for r in got[1:]], [float(r[2]) for r in expected[1:]], rtol=1e-9
     )
-    server.do("predict", out, tables / name, "-o", tmp_path / "labels.csv")
+    do("predict", out, tables / name, "-o", tmp_path / "labels.csv")
     assert rows(tmp_path / "labels.csv") == got
-    server.do("impute", out / "model.json", tables / name, "-o", tmp_path / "filled.parquet")
+    do("impute", out / "model.json", tables / name, "-o", tmp_path / "filled.parquet")
     filled = pd.read_parquet(tmp_path / "filled.parquet")
     original = pd.read_csv(tables / "t.csv")[["a", "b", "c", "d", "e"]].to_numpy()
     features = list("abcde") if "a" in filled else [f"V{j}" for j in range(1, 6)]
@@ -52,17 +52,15 @@ def test_fit_predict_impute_in_every_format(server, tables, fitted, tmp_path, na
 
 
 def test_files_of_a_fit(fitted, frame):
-    summary = json.loads((fitted / "summary.json").read_text())
+    summary = read_json(fitted / "summary.json")
     assert (summary["n_clusters"], summary["lam"]) == (2, 0.5)
     assert summary["data"]["rows"] == sum(summary["cluster_sizes"]) == 60
     assert summary["data"]["left_out"] == [{"column": "kind", "reason": "text, such as 'even'"}]
     assert summary["command"].startswith("mnarkmeans fit ")
     assert summary["sure"]["verdict"]["kind"] in ("separate", "continuum", "undecided", "too few")
     assert len(summary["sure"]["stability"]) == 2
-    labels = rows(fitted / "labels.csv")
-    assert [r[0] for r in labels[1:]] == list(frame["sample"])
-    found = [int(r[1]) for r in labels[1:]]
-    assert adjusted_rand_score(np.arange(60) % 2, found) > 0.8
+    assert [row[0] for row in rows(fitted / "labels.csv")[1:]] == list(frame["sample"])
+    assert adjusted_rand_score(np.arange(60) % 2, labels(fitted / "labels.csv")) > 0.8
     assert rows(fitted / "centers.csv")[0] == ["cluster", "a", "b", "c", "d", "e"]
     markers = rows(fitted / "markers.csv")
     assert ",".join(markers[0]) == (
@@ -76,18 +74,16 @@ def test_files_of_a_fit(fitted, frame):
     assert f">{summary['data']['sha256'][:16]}<" in page
 
 
-def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server, tmp_path):
+def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(tmp_path):
     """The command that is printed works, and finds the groups."""
     file, group = maxquant(tmp_path)
-    done = server.run("fit", file, "-k", 3, "-o", "out", cwd=tmp_path)
-    assert done.code == 2
-    assert done.err.count("\n") == 1
-    command = re.search(r"Run: mnarkmeans (.*) \(or add --as-is", done.err)[1]
-    server.do(*shlex.split(command), cwd=tmp_path)
+    error = refused("fit", file, "-k", 3, "-o", "out", cwd=tmp_path)
+    command = re.search(r"Run: mnarkmeans (.*) \(or add --as-is", error)[1]
+    do(*shlex.split(command), cwd=tmp_path)
     out = tmp_path / "out"
-    labels = pd.read_csv(out / "labels.csv")
-    assert adjusted_rand_score(group, labels["cluster"]) > 0.9
-    assert (labels["id"][0], labels["sample"][0]) == ("LFQ intensity S00", "S00")
+    table = pd.read_csv(out / "labels.csv")
+    assert adjusted_rand_score(group, table["cluster"]) > 0.9
+    assert (table["id"][0], table["sample"][0]) == ("LFQ intensity S00", "S00")
     markers = pd.read_csv(out / "markers.csv")
     assert markers["gene"].str.startswith("GENE").all()
     fold = np.log2(markers["mean_inside"] / markers["mean_outside"])
@@ -95,44 +91,42 @@ def test_a_table_that_must_be_read_otherwise_is_refused_with_the_command(server,
     centers = pd.read_csv(out / "centers.csv", index_col="cluster")
     prepared = pd.read_csv(out / "centers_prepared.csv", index_col="cluster")
     np.testing.assert_allclose(np.log2(centers), prepared, rtol=1e-6)
-    done = server.run("fit", file, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
+    done = do("fit", file, "-k", 3, "--as-is", "-q", "-o", "as-is", cwd=tmp_path)
+    assert done.err == ""
 
 
-def test_references_for_features_in_rows(server, tmp_path, frame):
+def test_references_for_features_in_rows(tmp_path, frame):
     turned = frame.drop(columns="kind").set_index("sample").T + 20
     turned.to_csv(tmp_path / "t.csv", index_label="Protein IDs")
     (tmp_path / "ref.csv").write_text("feature,value\na,20\nb,20\nc,20\nd,20\ne,20\nzz,1\n")
     fit = ["fit", "t.csv", "-k", 2, "--transpose", "--lam", 0.5, "--reference"]
-    server.do(*fit, "min", "-o", "min", cwd=tmp_path)
+    do(*fit, "min", "-o", "min", cwd=tmp_path)
     assert rows(tmp_path / "min" / "labels.csv")[1][0] == "s0"
     assert rows(tmp_path / "min" / "centers.csv")[0][1:] == list("abcde")
-    server.do(*fit, "ref.csv", "-o", "file", cwd=tmp_path)
-    done = server.do(*fit, 20, "--json", "-o", "number", cwd=tmp_path)
+    do(*fit, "ref.csv", "-o", "file", cwd=tmp_path)
+    done = do(*fit, 20, "--json", "-o", "number", cwd=tmp_path)
     assert (json.loads(done.out)["output"], done.err) == ("number", "")
-    labels = rows(tmp_path / "file" / "labels.csv")
-    assert labels == rows(tmp_path / "number" / "labels.csv")
-    server.do("predict", "file", "t.csv", "-o", "p.csv", cwd=tmp_path)
-    assert rows(tmp_path / "p.csv") == labels
+    do("predict", "file", "t.csv", "-o", "p.csv", cwd=tmp_path)
+    for file in "number/labels.csv", "p.csv":
+        assert rows(tmp_path / file) == rows(tmp_path / "file" / "labels.csv")
 
 
-def test_nothing_is_overwritten_without_force(server, tables, tmp_path):
+def test_nothing_is_overwritten_without_force(tables, tmp_path):
     arguments = ["fit", tables / "t.csv", "-k", 2, "--lam", 1, "-q", "-o", "out"]
-    assert server.run(*arguments, cwd=tmp_path) == (0, "", "")
+    assert run(*arguments, cwd=tmp_path) == (0, "", "")
     before = (tmp_path / "out" / "labels.csv").read_bytes()
-    done = server.run("fit", tables / "t.csv", "-k", 3, "-o", "out", cwd=tmp_path)
-    assert done.code == 2
-    assert "exists; add --force" in done.err
+    other = ["fit", tables / "t.csv", "-k", 3, "-o", "out"]
+    assert "exists; add --force" in refused(*other, cwd=tmp_path)
     assert (tmp_path / "out" / "labels.csv").read_bytes() == before
     (tmp_path / "out" / "mine.txt").write_text("keep me")
-    server.do(*arguments, "--force", cwd=tmp_path)
+    do(*arguments, "--force", cwd=tmp_path)
     assert (tmp_path / "out" / "mine.txt").read_text() == "keep me"
     assert names(tmp_path / "out") == FILES | {"mine.txt"}
     assert names(tmp_path) == {"out"}
 
 
 @pytest.mark.skipif(not hasattr(os, "pathconf"), reason="nobody tells how long names may be")
-def test_an_output_that_is_there_and_empty_or_a_link(server, tables, tmp_path):
+def test_an_output_that_is_there_and_empty_or_a_link(tables, tmp_path):
     (tmp_path / "real").mkdir()
     inode = (tmp_path / "real").stat().st_ino
     (tmp_path / "link").symlink_to("real")
@@ -140,37 +134,37 @@ def test_an_output_that_is_there_and_empty_or_a_link(server, tables, tmp_path):
     arguments = ["fit", tables / "t.csv", "-k", 2, "--lam", 1, "-q", "-o"]
     longest = os.pathconf(tmp_path, "PC_NAME_MAX") * "n"
     for name in ("link", "dangling", longest):
-        assert server.run(*arguments, name, cwd=tmp_path) == (0, "", "")
+        assert run(*arguments, name, cwd=tmp_path) == (0, "", "")
     assert (tmp_path / "link").is_symlink()
     assert names(tmp_path / "real") == names(tmp_path / "elsewhere") == FILES
     assert (tmp_path / "real").stat().st_ino == inode  # whoever stands in it keeps standing
     (tmp_path / "here").mkdir()
-    assert server.run(*arguments, ".", cwd=tmp_path / "here") == (0, "", "")
+    assert run(*arguments, ".", cwd=tmp_path / "here") == (0, "", "")
     assert names(tmp_path / "here") == FILES
-    server.do("predict", "here", tables / "t.csv", "-o", longest[:-4] + ".csv", cwd=tmp_path)
+    do("predict", "here", tables / "t.csv", "-o", longest[:-4] + ".csv", cwd=tmp_path)
     assert not any(name.startswith(".mnarkmeans") for name in names(tmp_path))
 
 
-def test_names_are_written_as_they_are(server, tmp_path, frame):
+def test_names_are_written_as_they_are(tmp_path, frame):
     ids = ["=1+1", "+x", "@y", "-z", "007", *frame["sample"][5:]]
     odd = frame.assign(sample=ids).rename(columns={"a": "=a", "b": "@b"})
     odd.to_csv(tmp_path / "t.csv", index=False)
-    server.do("fit", "t.csv", "-k", 2, "--lam", 1, "-o", "out", cwd=tmp_path)
+    do("fit", "t.csv", "-k", 2, "--lam", 1, "-o", "out", cwd=tmp_path)
     assert [r[0] for r in rows(tmp_path / "out" / "labels.csv")[1:7]] == [*ids[:5], "s5"]
     assert rows(tmp_path / "out" / "centers.csv")[0][1:4] == ["=a", "@b", "c"]
-    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
     assert rows(tmp_path / "f.csv")[0][:3] == ["sample", "=a", "@b"]
     assert rows(tmp_path / "f.csv")[1][0] == "=1+1"
 
 
-def test_report_is_drawn_again(server, fitted):
-    server.do("report", fitted, "--title", "Plasma & <b>co</b>")
+def test_report_is_drawn_again(fitted):
+    do("report", fitted, "--title", "Plasma & <b>co</b>")
     page = (fitted / "report.html").read_text()
     assert "<title>Plasma &amp; &lt;b&gt;co&lt;/b&gt;</title>" in page
 
 
-def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
-    done = server.do(
+def test_select_agrees_with_the_estimator(tables, tmp_path, frame):
+    done = do(
         "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 3,
         "--json", "-o", tmp_path / "out",
     )  # fmt: skip
@@ -186,18 +180,17 @@ def test_select_agrees_with_the_estimator(server, tables, tmp_path, frame):
     candidates = rows(tmp_path / "out" / "selection.csv")
     assert len(candidates) == 7
     assert [r[-1] for r in candidates].count("True") == 1
-    labels = [int(r[1]) for r in rows(tmp_path / "out" / "labels.csv")[1:]]
-    assert labels == search.labels_.tolist()
+    assert labels(tmp_path / "out" / "labels.csv") == search.labels_.tolist()
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Found again" in page
     assert "Instability" in page
 
 
-def test_diagnose_prints_and_writes(server, tables, tmp_path):
+def test_diagnose_prints_and_writes(tables, tmp_path):
     pytest.importorskip("matplotlib")
-    assert "share of missing values" in server.do("diagnose", tables / "t.csv").out
+    assert "share of missing values" in do("diagnose", tables / "t.csv").out
     out = tmp_path / "out"
-    found = json.loads(server.do("diagnose", tables / "t.npz", "--json", "-o", out).out)
+    found = json.loads(do("diagnose", tables / "t.npz", "--json", "-o", out).out)
     assert found["rows"] == 60
     assert found["advice"]
     assert names(out) == {
@@ -212,7 +205,7 @@ def test_diagnose_prints_and_writes(server, tables, tmp_path):
 
 
 def test_the_command_as_installed(tmp_path, tables):
-    """Without the fork server: a fresh interpreter, a pipe, plain lines; the verdict first."""
+    """A fresh interpreter, a pipe, plain lines; the verdict first."""
     done = subprocess.run(
         [*COMMAND, "fit", str(tables / "t.csv"), "-k", "2", "-o", "out"],
         capture_output=True, text=True, cwd=tmp_path, check=False,
@@ -223,7 +216,7 @@ def test_the_command_as_installed(tmp_path, tables):
     assert "note: t.csv: 60 rows, 5 features" in done.stderr
     assert "rows are named by 'sample'" in done.stderr
     assert "left out 'kind'" in done.stderr
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = read_json(tmp_path / "out" / "summary.json")
     assert done.stdout.startswith(summary["sure"]["headline"])
 
 
@@ -235,14 +228,14 @@ def test_without_its_extra_the_command_says_what_to_install():
     assert done.stderr.count("\n") == 1
 
 
-def test_help_and_version(server):
-    assert server.run().code == 2
-    version = server.do("--version").out
+def test_help_and_version():
+    assert run().code == 2
+    version = do("--version").out
     assert version.startswith("mnarkmeans 0")
     assert "instruction set" in version
-    assert "Examples" in server.do("--help").out
+    assert "Examples" in do("--help").out
     for verb in VERBS:
-        assert "Example:" in server.do(verb, "--help").out, verb
+        assert "Example:" in do(verb, "--help").out, verb
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from commands import COMMAND, FILES, names, rows
+from commands import COMMAND, FILES, do, names, refused, rows, run
 
 from mnarkmeans._io import pack, unpack
 
@@ -45,9 +45,7 @@ def wait_for(process, happened):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
-    tmp_path, large, how, server
-):
+def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(tmp_path, large, how):
     arguments = ["fit", large, "-k", 3, "--lam", 0.5, "--starts", 2, "-o", "out"]
     process = start(*arguments, cwd=tmp_path)
     wait_for(process, lambda: any(tmp_path.glob(".mnarkmeans-*-out/labels.csv")))
@@ -61,7 +59,7 @@ def test_a_fit_killed_while_writing_leaves_no_output_and_can_be_repeated(
         assert list(tmp_path.iterdir()) == []
         return
     assert process.returncode == -signal.SIGKILL
-    server.do(*arguments, cwd=tmp_path)
+    do(*arguments, cwd=tmp_path)
     assert names(tmp_path / "out") == FILES
     assert names(tmp_path) == {"out"}
 
@@ -85,15 +83,14 @@ def test_ctrl_c_while_fitting(tmp_path, large):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
+def test_select_goes_on_where_it_stopped(tmp_path, tables):
     arguments = [
         "select", tables / "t.csv", "-k", "2:4", "--lams", "0,0.5,2", "--splits", 3, "-o", "out",
     ]  # fmt: skip
     # A file of another job stands where the last part would be written: the run ends there.
     parts = tmp_path / ".mnarkmeans-parts-out"
     (parts / "k4.npz").mkdir(parents=True)
-    done = server.run(*arguments, cwd=tmp_path)
-    assert done.code == 2
+    assert run(*arguments, cwd=tmp_path).code == 2
     assert not (tmp_path / "out").exists()
     assert names(parts) == {"k2.npz", "k3.npz", "k4.npz"}
     (parts / "k4.npz").rmdir()
@@ -101,7 +98,7 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
     finished = shutil.copytree(parts, tmp_path / "finished")
     # Another job starts from the beginning.
     for prepared, times in (["--scale", "std"], 0), ([], 3):
-        server.do(*arguments, *prepared, cwd=tmp_path)
+        do(*arguments, *prepared, cwd=tmp_path)
         text = (tmp_path / "out" / "selection.csv").read_text()
         assert text.count("12345.0") == times
         assert names(tmp_path) == {"out", "finished"}
@@ -109,16 +106,16 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables, server):
         shutil.copytree(finished, parts)
 
 
-def test_compare_goes_on_where_it_stopped(tmp_path, tables, server):
+def test_compare_goes_on_where_it_stopped(tmp_path, tables):
     arguments = ["compare", tables / "t.csv", "-k", 2, "--methods", "kpod,zero,fwpd", "-o", "out"]
     parts = tmp_path / ".mnarkmeans-parts-out"
     (parts / "fwpd.npz").mkdir(parents=True)
-    assert server.run(*arguments, cwd=tmp_path).code == 2
+    assert run(*arguments, cwd=tmp_path).code == 2
     (parts / "fwpd.npz").rmdir()
     labels = unpack((parts / "kpod.npz").read_bytes())["kpod/labels"]
     mark(parts / "kpod.npz", "kpod/labels", np.zeros_like(labels))
     (parts / "zero.npz").write_bytes(b"damaged")
-    server.do(*arguments, cwd=tmp_path)
+    do(*arguments, cwd=tmp_path)
     found = {r[0]: r for r in rows(tmp_path / "out" / "comparison.csv")}
     assert (found["kpod"][3], found["zero"][3]) == ("1", "2")
     assert names(tmp_path) == {"out"}
@@ -130,19 +127,14 @@ def mark(path, name, value):
     path.write_bytes(pack(arrays | {name: value}))
 
 
-def test_of_two_fits_into_one_folder_the_second_is_refused_before_any_work(
-    tmp_path, large, tables, server
-):
+def test_of_two_fits_into_one_folder_the_second_is_refused_before_any_work(tmp_path, large, tables):
     first = start("fit", large, "-k", 3, "--starts", 100, "-o", "out", cwd=tmp_path)
     wait_until_it_fits(first)
     first.send_signal(signal.SIGSTOP)
     (tmp_path / "link").symlink_to("out")
     for name, force in ("out", []), ("./link", ["--force"]):
-        done = server.run("fit", tables / "t.csv", "-k", 2, "-o", name, *force, cwd=tmp_path)
-        assert done.code == 2
-        assert "another run is writing to" in done.err
-        assert done.err.count("\n") == 1
-        assert done.out == ""
+        error = refused("fit", tables / "t.csv", "-k", 2, "-o", name, *force, cwd=tmp_path)
+        assert "another run is writing to" in error
     (tmp_path / "link").unlink()
     first.send_signal(signal.SIGCONT)
     assert first.communicate(timeout=PATIENCE)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from commands import rows
+from commands import do, labels, refused, rows
 from lab_files import maxquant
 
 import mnarkmeans
@@ -14,11 +14,11 @@ FEATURES = list("abcde")
 
 
 @pytest.fixture(scope="module")
-def proteins(tmp_path_factory, server):
+def proteins(tmp_path_factory):
     """A proteinGroups.txt, and a model of its samples."""
     folder = tmp_path_factory.mktemp("proteins")
     file, _ = maxquant(folder)
-    server.do(
+    do(
         "fit", file, "-k", 3, "--transpose", "--columns", "LFQ intensity *",
         "--missing-value", 0, "--log2", "--drop-rows", "Reverse=+", "--normalize", "median",
         "--max-missing", 0.9, "-o", "plasma", cwd=folder,
@@ -26,17 +26,17 @@ def proteins(tmp_path_factory, server):
     return folder, pd.read_csv(folder / file, sep="\t")
 
 
-def test_predict_labels_the_samples_of_the_model_and_nothing_else(server, proteins, tmp_path):
+def test_predict_labels_the_samples_of_the_model_and_nothing_else(proteins, tmp_path):
     folder, _ = proteins
-    server.do("predict", "plasma", "proteinGroups.txt", "-o", tmp_path / "l.csv", cwd=folder)
+    do("predict", "plasma", "proteinGroups.txt", "-o", tmp_path / "l.csv", cwd=folder)
     assert len(rows(tmp_path / "l.csv")) == 25
     assert rows(tmp_path / "l.csv") == rows(folder / "plasma" / "labels.csv")
 
 
 @pytest.mark.parametrize("name", ["filled.txt", "filled.parquet"])
-def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_path, name):
+def test_impute_gives_back_the_file_with_its_gaps_filled(proteins, tmp_path, name):
     folder, frame = proteins
-    done = server.do("impute", "plasma", "proteinGroups.txt", "-o", tmp_path / name, cwd=folder)
+    done = do("impute", "plasma", "proteinGroups.txt", "-o", tmp_path / name, cwd=folder)
     path = tmp_path / name
     filled = pd.read_csv(path, sep="\t") if name.endswith("txt") else pd.read_parquet(path)
     assert list(filled.columns) == list(frame.columns)
@@ -52,42 +52,40 @@ def test_impute_gives_back_the_file_with_its_gaps_filled(server, proteins, tmp_p
     assert f"{int((before[used] == 0).sum()):,} of" in done.out
 
 
-def test_features_that_share_a_name_are_filled_in_their_own_rows(server, tmp_path):
+def test_features_that_share_a_name_are_filled_in_their_own_rows(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).normal(10, 1, (30, 12)).round(3))
     frame = frame.add_prefix("s").assign(Gene=[f"G{j // 2}" for j in range(30)])
     frame.iloc[[0, 5], 3] = np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
-    server.do("fit", "t.csv", "-k", 2, "--transpose", "-o", "out", cwd=tmp_path)
-    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    do("fit", "t.csv", "-k", 2, "--transpose", "-o", "out", cwd=tmp_path)
+    do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
     filled = pd.read_csv(tmp_path / "f.csv")
     assert filled.notna().all(axis=None)
     pd.testing.assert_frame_equal(filled.where(frame.notna()), frame)
 
 
-def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(server, proteins, tmp_path):
+def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(proteins, tmp_path):
     folder, frame = proteins
     frame[5:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
-    done = server.do("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
+    done = do("predict", folder / "plasma", "t.txt", "-o", "l.csv", cwd=tmp_path)
     assert "features are not in the table ('P10001;Q1', 'P10002;Q2'" in done.err
-    labels = [row[1] for row in rows(tmp_path / "l.csv")]
-    assert labels == [row[1] for row in rows(folder / "plasma" / "labels.csv")]
-    server.do("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)
+    assert labels(tmp_path / "l.csv") == labels(folder / "plasma" / "labels.csv")
+    do("impute", folder / "plasma", "t.txt", "-o", "f.txt", cwd=tmp_path)
     assert len(pd.read_csv(tmp_path / "f.txt", sep="\t")) == len(frame) - 5
     frame[200:].to_csv(tmp_path / "t.txt", sep="\t", index=False)
-    done = server.run("predict", folder / "plasma", "t.txt", "-o", "l2.csv", cwd=tmp_path)
-    assert done.code == 2
-    assert "but the table lacks 'P10001;Q1' and" in done.err
+    error = refused("predict", folder / "plasma", "t.txt", "-o", "l2.csv", cwd=tmp_path)
+    assert "but the table lacks 'P10001;Q1' and" in error
 
 
-def test_a_european_file_comes_back_as_it_was(server, tmp_path):
+def test_a_european_file_comes_back_as_it_was(tmp_path):
     lines = ["Probe;a;b;Ort;leer"]
     lines += [
         f"P{i};{i % 2 * 5},{i};{'n.d.' if i % 3 == 0 else f'{i % 2 * 7},25'};K;"
         for i in range(1, 10)
     ]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    server.do("fit", "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
-    server.do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
+    do("fit", "t.csv", "-k", 2, "-o", "out", cwd=tmp_path)
+    do("impute", "out", "t.csv", "-o", "f.csv", cwd=tmp_path)
     after = (tmp_path / "f.csv").read_text().splitlines()
     for old, new in zip(lines, after, strict=True):
         if "n.d." not in old:
@@ -97,49 +95,47 @@ def test_a_european_file_comes_back_as_it_was(server, tmp_path):
             assert float(new.split(";")[2].replace(",", ".")) >= 0
     # One row is too little to see that 5,125 is no thousand: the model knows.
     (tmp_path / "one.tsv").write_text("Probe\ta\tb\nX\t5,125\t7,250\n")
-    server.do("predict", "out", "one.tsv", "-o", "l.csv", cwd=tmp_path)
-    label = {r[0]: r[1] for r in rows(tmp_path / "out" / "labels.csv")}
-    assert rows(tmp_path / "l.csv")[1][1] == label["P1"]
+    do("predict", "out", "one.tsv", "-o", "l.csv", cwd=tmp_path)
+    assert labels(tmp_path / "l.csv") == labels(tmp_path / "out" / "labels.csv")[:1]  # as P1
 
 
-def test_rows_that_are_dropped_are_dropped_again(server, tmp_path):
+def test_rows_that_are_dropped_are_dropped_again(tmp_path):
     lines = ["id,a,b,qc"] + [f"r{i},{i % 2 * 5 + i / 50},{i % 2 * 4},{i % 5}" for i in range(20)]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    done = server.do("fit", "t.csv", "-k", 2, "--drop-rows", "qc=0", "-o", "out", cwd=tmp_path)
+    done = do("fit", "t.csv", "-k", 2, "--drop-rows", "qc=0", "-o", "out", cwd=tmp_path)
     assert "4 rows dropped because qc is '0'" in done.err
     assert len(rows(tmp_path / "out" / "labels.csv")) == 17
-    server.do("predict", "out", "t.csv", "-o", "l.csv", cwd=tmp_path)
+    do("predict", "out", "t.csv", "-o", "l.csv", cwd=tmp_path)
     assert rows(tmp_path / "l.csv") == rows(tmp_path / "out" / "labels.csv")
     (tmp_path / "new.csv").write_text("id,a,b\nx,1,2\n")
-    done = server.run("predict", "out", "new.csv", "-o", "n.csv", cwd=tmp_path)
-    assert done.code == 2
-    assert "no column called 'qc'" in done.err
+    error = refused("predict", "out", "new.csv", "-o", "n.csv", cwd=tmp_path)
+    assert "no column called 'qc'" in error
 
 
-def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
+def test_preparation_is_repeated_on_new_tables(tables, tmp_path, frame):
     out = tmp_path / "out"
-    server.do(
+    do(
         "fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "--log1p", "--scale", "std",
         "--max-missing", 0.9, "--seed", 4, "--starts", 3, "-o", out,
     )  # fmt: skip
     # Other order, one column more: found by name, prepared the same way.
     shuffled = frame[["e", "d", "kind", "c", "b", "a", "sample"]].assign(extra=1.0)
     shuffled.to_csv(tmp_path / "new.csv", index=False)
-    server.do("predict", out, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    do("predict", out, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
     assert rows(tmp_path / "p.csv") == rows(out / "labels.csv")
     # Options that are given take precedence over those remembered.
     frame.fillna(-9).to_csv(tmp_path / "coded.csv", index=False)
     coded = ["predict", out, tmp_path / "coded.csv", "--missing-value", -9]
-    server.do(*coded, "-o", tmp_path / "c.csv")
+    do(*coded, "-o", tmp_path / "c.csv")
     assert rows(tmp_path / "c.csv") == rows(out / "labels.csv")
-    server.do("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
+    do("impute", out, tmp_path / "new.csv", "-o", tmp_path / "f.csv")
     filled = pd.read_csv(tmp_path / "f.csv")
     assert list(filled.columns) == list(shuffled.columns)
     assert (filled["extra"] == 1).all()
     assert (filled[FEATURES] > -1).all(axis=None)
     centers = pd.read_csv(out / "centers.csv")
     gap = frame["a"].isna().to_numpy()
-    label = pd.read_csv(out / "labels.csv")["cluster"].to_numpy()
+    label = np.array(labels(out / "labels.csv"))
     np.testing.assert_allclose(filled["a"][gap], centers["a"].to_numpy()[label[gap]])
     with pytest.warns(UserWarning, match=r"fitted on prepared values \(log\(1 \+ x\)"):
         mnarkmeans.load(out)
@@ -149,19 +145,18 @@ def test_preparation_is_repeated_on_new_tables(server, tables, tmp_path, frame):
 
 
 def test_a_model_of_the_command_line_is_loaded(fitted, frame):
-    labels = [int(r[1]) for r in rows(fitted / "labels.csv")[1:]]
-    np.testing.assert_array_equal(mnarkmeans.load(fitted).predict(frame[FEATURES]), labels)
+    predicted = mnarkmeans.load(fitted).predict(frame[FEATURES])
+    assert predicted.tolist() == labels(fitted / "labels.csv")
 
 
 @pytest.mark.parametrize("kind", [mnarkmeans.MNARKMeans, mnarkmeans.MNARMixture])
-def test_the_command_line_uses_a_model_of_python(server, tables, frame, tmp_path, kind):
+def test_the_command_line_uses_a_model_of_python(tables, frame, tmp_path, kind):
     model = kind(2, random_state=0).fit(frame[FEATURES])
     model.save(tmp_path / "model")
-    server.do("predict", "model", tables / "t.csv", "-o", "l.csv", cwd=tmp_path)
-    labels = rows(tmp_path / "l.csv")
-    mixture = kind is mnarkmeans.MNARMixture
-    assert labels[0] == ["id", "cluster", "confidence" if mixture else "distance"]
-    assert [int(r[1]) for r in labels[1:]] == model.predict(frame[FEATURES]).tolist()
-    server.do("impute", "model", tables / "t.csv", "-o", "f.csv", cwd=tmp_path)
+    do("predict", "model", tables / "t.csv", "-o", "l.csv", cwd=tmp_path)
+    last = "confidence" if kind is mnarkmeans.MNARMixture else "distance"
+    assert rows(tmp_path / "l.csv")[0] == ["id", "cluster", last]
+    assert labels(tmp_path / "l.csv") == model.predict(frame[FEATURES]).tolist()
+    do("impute", "model", tables / "t.csv", "-o", "f.csv", cwd=tmp_path)
     filled = [[float(v) for v in r[1:6]] for r in rows(tmp_path / "f.csv")[1:]]
     np.testing.assert_allclose(filled, model.impute(frame[FEATURES]), rtol=1e-12)
