@@ -196,13 +196,13 @@ def _sureness(fitted: FittedTable) -> dict[str, Any]:
     steps = []
     if k > 1 and len(found.groups) != k:
         steps.append(
-            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them, "
-            "and counts the rows that change cluster."
+            f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them "
+            "and shows how many rows change cluster."
         )
     if found.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
     if between:
-        steps.append("Treat rows between clusters as undecided: labels.csv has their confidence.")
+        steps.append("Treat rows between clusters as undecided; labels.csv has their confidence.")
     return {
         "level": found.kind.replace(" ", "-"),
         "headline": found.headline,

@@ -11,7 +11,7 @@
     if (Math.abs(value) >= 1e9) return (+value).toExponential(2).replace("e+", " × 10^");
     return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+(+value).toPrecision(4));
   };
-  const percent = (share) => share === null ? "–" : `${+(100 * share).toPrecision(3)} %`;
+  const percent = (share) => share === null ? "–" : `${+(100 * share).toPrecision(3)}%`;
   const brief = (name, most) => name.length <= most ? name : `${name.slice(0, most - most / 2 - 1)}…${name.slice(-most / 2)}`;
   const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
   const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);

@@ -114,7 +114,7 @@ function showMissing({ means, shares }) {
   const y = (share) => 195 - 180 * share;
   const parts = [0, 0.5, 1].flatMap((share) => [
     draw("line", { class: "axis", x1: 45, x2: 410, y1: y(share), y2: y(share) }),
-    draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`)]);
+    draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share}%`)]);
   means.forEach((mean, i) => parts.push(draw("circle", { cx: x(mean), cy: y(shares[i]), r: 3 })));
   parts.push(draw("text", { x: 45, y: 215 }, least.toPrecision(3)),
     draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "average of the feature"),

@@ -100,9 +100,9 @@ class Console:
             count, now = done or count + 1, time.monotonic()
             if now - last < SECONDS_BETWEEN_LINES:
                 return
-            last, left = now, max((now - start) * (total - count) / count, 1.0)
-            line = f"{what}: {count}/{total} {words}, about {left:.0f} s left"
-            self._err.print(escape(line))
+            last, seconds = now, max((now - start) * (total - count) / count, 1.0)
+            left = f", about {seconds:.0f} s left" if count < total else ""
+            self._err.print(escape(f"{what}: {count}/{total} {words}{left}"))
 
         return step
 

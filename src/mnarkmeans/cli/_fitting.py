@@ -151,7 +151,7 @@ def file_sum(path: Path) -> str:
 
 @dataclass
 class Job:
-    """A table on its way from being read, by `fit` and `judge`, to the files of its fit."""
+    """A table on its way from being read, by `fit` and `assess`, to the files of its fit."""
 
     console: Console
     source: SourceOptions
@@ -183,10 +183,10 @@ class Job:
             yield step
         self.seconds = time.perf_counter() - begin
 
-    def judge(self, model: Any, **more: Any) -> None:
-        """Judge how certain the clusters are, and make the summary, to which `more` is added."""
+    def assess(self, model: Any, **more: Any) -> None:
+        """How certain the clusters are, and the summary, to which `more` is added."""
         source, table = self.source, self.table
-        with self.console.progress("judging the clusters", FOLDS) as step:
+        with self.console.progress("assessing the clusters", FOLDS) as step:
             self.fitted = fitted = FittedTable(
                 self.X, model, model.labels_,
                 ids=table.short_ids, features=table.features, annotations=table.annotations,
@@ -319,7 +319,7 @@ class Job:
             [one.name, "" if np.isnan(one.ari) else f"{one.ari:.2f}", f"{one.unknown:,}"]
             for one in self.fitted.annotations
         ]
-        header = ["annotation", "adjusted Rand", "rows unknown"]
+        header = ["annotation", "adjusted Rand index", "rows without it"]
         console.table("agreement with the clusters", header, lines)
         console.say(f"written to {out}; open {out / 'report.html'}")
         console.result(summary | {"output": str(out)})

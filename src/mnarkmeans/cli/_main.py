@@ -26,7 +26,7 @@ INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
 USAGE_ERROR: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 EXAMPLES = {
     "See it work on built-in data": "demo",
-    "Ask what your table needs": "diagnose proteins.csv",
+    "Find out what your table needs": "diagnose proteins.csv",
     "Cluster into 4 groups": "fit proteins.csv -k 4 -o result",
     "Choose the number of clusters": "select proteins.csv -k 2:8 -o result",
     "Label new rows": "predict result new.csv -o labels.csv",

@@ -142,7 +142,8 @@ class ReadingOptions:
     delimiter: str | None = _reading(
         None, "Column separator of a text file. Default: detected.")
     header: bool | None = _reading(
-        None, "Whether the first line holds the names. Default: detected.", "--header/--no-header")
+        None, "Whether the first line holds the column names. Default: detected.",
+        "--header/--no-header")
     sheet: str | None = _reading(
         None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER")
     layer: str | None = _reading(None, "Layer of an .h5ad or .zarr file to use instead of X.")
@@ -165,7 +166,7 @@ class SourceOptions(ReadingOptions):
         None, "Leave out features with a larger share of missing values, for example 0.8.",
         metavar="SHARE", min=0.0, max=1.0)
     normalize: Literal["none", "median", "total"] = _preparing(
-        "none", "Bring every row to the same median or total of its observed values, before the "
+        "none", "Scale every row to the same median or total of its observed values, before the "
         "logarithm.")
     log2: bool = _preparing(
         False, "Take log2(x), as for intensities. Zeros become missing values.", "--log2")
@@ -279,7 +280,8 @@ class FolderOptions(OutputOptions):
     """A folder for the results of a fit, with a report."""
 
     out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
-    embedding: Literal["pca", "umap"] = _output("pca", "Map of the rows in the report.")
+    embedding: Literal["pca", "umap"] = _output(
+        "pca", "How the rows are placed in the picture of the report.")
     title: str | None = _output(None, "Title of the report.")
 
 

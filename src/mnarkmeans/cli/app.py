@@ -11,13 +11,13 @@ from ._options import option
 
 @dataclass(frozen=True, kw_only=True)
 class AppOptions:
-    port: int = option(0, "Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
+    port: int = option(0, "Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)
     browser: bool = option(True, "Open the page in the browser.", "--browser/--no-browser")
 
 
 @verb("app")
 def app(page: AppOptions) -> None:
-    """Open a page in the browser that turns a file into a report, on this computer only."""
+    """Open a page in the browser that turns a table into a report. Nothing leaves this computer."""
     from ..app import serve
 
     with estimator_errors():

@@ -46,8 +46,13 @@ COLUMNS = ("method", "cer", "ari", "clusters", "seconds", "note")
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    methods: list[str] | None = option(None, "Methods to run, such as mixture,kpod. Default: all.")
-    without: list[str] | None = option(None, "Methods to leave out, such as mice,fwpd.")
+    methods: list[str] | None = option(
+        None, f"Methods to run, separated by commas: {', '.join(WORDS)}. Default: all.",
+        metavar="NAMES",
+    )  # fmt: skip
+    without: list[str] | None = option(
+        None, "Methods to leave out, such as mice,fwpd.", metavar="NAMES"
+    )
 
     def names(self) -> list[str]:
         """The methods to run beside ours."""
@@ -68,7 +73,7 @@ def compare(
     output: OptionalFolderOptions,
     source: SourceOptions,
 ) -> None:
-    """Run other clustering methods on the same table; with -o, an interrupted run continues."""
+    """Run other methods on the same table. With -o, an interrupted run continues."""
     console, names, out = output.console, comparing.names(), output.out
     with claimed_folder(source, output) as claim:
         job = open_job(console, source, fitting.n_clusters)
@@ -145,7 +150,7 @@ class Comparison:
         with job.console.progress("comparing", len(remaining)) as step:
             for name in remaining:
                 finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
-                step(f"{WORDS[name]} is done")
+                step(f"methods ({WORDS[name]})")
         for name, part in finished.items():
             self.add(name, **part)
 
@@ -170,9 +175,9 @@ class Comparison:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows, as text."""
-        shown = (
-            {"agreement": "ari"} if self.truth is None else {"error": "cer", "adjusted Rand": "ari"}
-        )
+        shown = {"error": "cer", "adjusted Rand index": "ari"}
+        if self.truth is None:
+            shown = {"agreement": "ari"}
         rows = []
         for result in self.results:
             cells = [
@@ -200,7 +205,7 @@ class Comparison:
             "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip
-        job.judge(model, comparison=self.results)
+        job.assess(model, comparison=self.results)
         job.write(folder, output)
         methods = ([result[name] for result in self.results] for name in COLUMNS)
         rounded = ([round(v, 4) if isinstance(v, float) else v for v in c] for c in methods)

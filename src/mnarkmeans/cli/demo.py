@@ -61,7 +61,7 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @verb("demo -o demo")
 def demo(shown: DemoOptions) -> None:
-    """Cluster built-in data and compare with other methods; takes under a minute. Start here."""
+    """Start here: cluster built-in data and compare with other methods, in under a minute."""
     console, out = shown.console, shown.out
     X, complete, types = simulate()
     with claimed(out, [*FILES, TABLE], force=shown.force) as claim, claim.writing() as folder:

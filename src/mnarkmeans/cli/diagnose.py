@@ -23,7 +23,7 @@ FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for
 
 @verb("diagnose proteins.csv")
 def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
-    """Describe what is missing and how it depends on the values; print the command to run."""
+    """Describe what is missing and how it depends on the values, and print the command to run."""
     console, out = output.console, output.out
     if out is not None:
         require("matplotlib", "plot")

@@ -15,7 +15,7 @@ def fit(fitting: FittingOptions, output: FolderOptions, source: SourceOptions) -
         job = open_job(output.console, source, fitting.n_clusters)
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         job.fit(model)
-        job.judge(model)
+        job.assess(model)
         with claim.writing() as folder:
             job.write(folder, output)
     job.print(output.out)

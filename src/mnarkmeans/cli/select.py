@@ -23,7 +23,7 @@ from ._outputs import Parts, write_csv
 
 @verb("select cells.csv -k 2:8 -o result")
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
-    """Choose the number of clusters and lam; an interrupted run continues where it stopped."""
+    """Choose the number of clusters and lam. An interrupted run continues where it stopped."""
     with claimed_folder(source, output) as claim:
         job = open_job(output.console, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
@@ -33,7 +33,7 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
         with job.working("choosing", len(searching.n_clusters)) as step:
             search._known = KeptTrials(parts, step)
             search.fit(job.X)
-        job.judge(as_kmeans(search))
+        job.assess(as_kmeans(search))
         job.sections = search_facts(search, job.X, job.fitted.verdict)
         found = search.cv_results_
         job.summary["selection"] = {
@@ -64,4 +64,4 @@ class KeptTrials:
 
     def __setitem__(self, k: int, trial: Trial) -> None:
         self._parts[f"k{k}"] = trial.to_plain()
-        self._step(f"k = {k}: lam = {np.max(trial.penalty):.4g}")
+        self._step(f"numbers of clusters (k = {k}: lam = {np.max(trial.penalty):.4g})")
