@@ -40,7 +40,7 @@ def test_slices_of_a_gradient_are_no_groups(k):
     X = one_factor()
     found = verdict(X, fit(X, k))
     assert found.kind == "continuum"
-    assert "reproducible slices of one continuum" in found.sentence
+    assert found.headline == "Reproducible slices of one continuum."
     assert np.isnan(found.confidence).all()
     assert found.agreement.mean() > 0.75
 

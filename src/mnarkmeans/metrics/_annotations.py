@@ -94,16 +94,16 @@ def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
         if n_groups > MOST_GROUPS:
             rare = names[np.argsort(-sizes, kind="stable")[MOST_GROUPS - 1 :]]
             texts = np.where(np.isin(texts, rare), f"{len(rare)} others", texts)
-        groups, codes = np.unique(texts[known]).tolist(), np.zeros(len(texts), int)
-        codes[known] = np.searchsorted(groups, texts[known])
-    own, codes = labels[known], np.where(known, codes, -1)
+        names = np.unique(texts[known])
+        groups, codes = names.tolist(), np.searchsorted(names, texts)
+    clusters, codes = labels[known], np.where(known, codes, -1)
     counts = np.zeros((int(labels.max(initial=0)) + 1, len(groups)), int)
-    np.add.at(counts, (own, codes[known]), 1)
-    ari = float(adjusted_rand_score(codes[known], own)) if n_groups > 1 else np.nan
+    np.add.at(counts, (clusters, codes[known]), 1)
+    ari = float(adjusted_rand_score(codes[known], clusters)) if n_groups > 1 else np.nan
     nested = p = np.nan
-    if 1 < n_groups <= min(MOST_GROUPS, known.sum() / 2) and len(np.unique(own)) > 1:
-        nested = float(adjusted_mutual_info_score(codes[known], own, average_method="min"))
-        p = p_of_independence(codes[known], own)
+    if 1 < n_groups <= min(MOST_GROUPS, known.sum() / 2) and len(np.unique(clusters)) > 1:
+        nested = float(adjusted_mutual_info_score(codes[known], clusters, average_method="min"))
+        p = p_of_independence(codes[known], clusters)
     return Agreement(str(name), codes, groups, numbers, counts, ari, nested, p)
 
 

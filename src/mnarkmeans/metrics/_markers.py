@@ -158,9 +158,9 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
     draws = int(np.clip(MOST_WORK // max(entries, 40 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
     rng, same = np.random.default_rng(0), len(np.unique(labels))
     drawn = (rng.permutation(labels) for _ in range(draws))
-    others = [own for own in drawn if len(np.unique(k * labels + own)) > same]  # partitions
-    # The first of an array's axes: the labels, then the permutations.
-    shift, count, total, square = moments(X, np.array([labels, *others]), k)
+    permuted = [other for other in drawn if len(np.unique(k * labels + other)) > same]
+    # The first axis: the labels, then the permutations that are other partitions.
+    shift, count, total, square = moments(X, np.array([labels, *permuted]), k)
     n1 = np.bincount(labels, minlength=k).astype(float)[:, None]
     n0 = n1.sum() - n1
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -171,8 +171,11 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
         squares, freedom = s1 + s0, np.maximum(c1 + c0 - 2.0, 0.0)
         # The same prior for permuted labels: under them true markers are variance, and the prior of
         # that would make the others look closer together than they are.
-        priors = [_prior(*own) for own in zip(squares[0], freedom[0], strict=True)]
-        variance, freedom = _moderated(squares, freedom, *np.array(priors).T[:, :, None])
+        priors = [_prior(*of_cluster) for of_cluster in zip(squares[0], freedom[0], strict=True)]
+        prior, prior_freedom = np.array(priors).T[:, :, None]
+        together = prior_freedom + freedom
+        variance = (prior_freedom * prior + squares) / np.where(together > 0, together, 1.0)
+        freedom = np.minimum(together, freedom.sum(axis=-1, keepdims=True))  # at most of all data
         both = (c1 > 0) & (c0 > 0) & (freedom > 0)
         difference = np.where(both, m1 - m0, 0.0)
         d = np.where(difference == 0.0, 0.0, difference / np.sqrt(variance))
@@ -205,14 +208,14 @@ def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
     listed = np.zeros(score.shape, bool)
     if not len(chance):
         return listed
-    for l, own in enumerate(score):
-        order = np.argsort(-own, kind="stable")
+    for l, scores in enumerate(score):
+        order = np.argsort(-scores, kind="stable")
         as_far = [
-            len(null) - np.searchsorted(null, own[order], side="left")
+            len(null) - np.searchsorted(null, scores[order], side="left")
             for null in np.sort(chance[:, l])
         ]
-        good = np.max(as_far, axis=0) <= FALSE_SHARE * np.arange(1, len(own) + 1)
-        good &= own[order] > 0.0
+        good = np.max(as_far, axis=0) <= FALSE_SHARE * np.arange(1, len(scores) + 1)
+        good &= scores[order] > 0.0
         listed[l, order[: np.flatnonzero(good)[-1] + 1 if good.any() else 0]] = True
     return listed
 
@@ -223,20 +226,13 @@ def _prior(squares: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     With e = log s^2 - digamma(f/2) + log(f/2), the mean of e is log s0^2 - digamma(f0/2) +
     log(f0/2), and the variance of e exceeds the mean of trigamma(f/2) by trigamma(f0/2).
     """
-    some = (freedom > 0) & (squares > 0)
-    if some.sum() < 3:  # features too few to tell of a common variance
+    varies = (freedom > 0) & (squares > 0)
+    if varies.sum() < 3:  # features too few to tell of a common variance
         return 0.0, 0.0
-    half = freedom[some] / 2.0
-    e = np.log(squares[some] / freedom[some]) - digamma(half) + np.log(half)
+    half = freedom[varies] / 2.0
+    e = np.log(squares[varies] / freedom[varies]) - digamma(half) + np.log(half)
     f0 = degrees_of_freedom(e.var(ddof=1) - polygamma(1, half).mean(), MOST_FREEDOM)
     return float(np.exp(e.mean() + digamma(f0 / 2.0) - np.log(f0 / 2.0))), f0
-
-
-def _moderated(squares: Any, freedom: Any, s0: Any, f0: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Variances drawn to their prior, and their degrees of freedom: at most those of all data."""
-    together = f0 + freedom
-    variance = (f0 * s0 + squares) / np.where(together > 0, together, 1.0)
-    return variance, np.minimum(together, freedom.sum(axis=-1, keepdims=True))
 
 
 def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +86,11 @@ class Verdict:
 
     Attributes
     ----------
-    kind : "separate", "continuum", "undecided", "too few" or "one cluster"
+    kind : str
+        "separate": at least two groups with fewer rows between them than at either. "continuum": no
+        valley, and enough rows to have seen one. "undecided": a valley only where missing values
+        count as well, and two halves of the features do not agree on the clusters. "too few" rows,
+        or "one cluster".
     sentence : str
     groups : list of lists of int
         Clusters that belong together; separate groups are lists of their own. Clusters of too few
@@ -98,7 +102,7 @@ class Verdict:
         Probability that a row belongs to its cluster; NaN where nothing can be said.
     noise, odds : ndarrays of shape (n_clusters, n_clusters)
         s and g above, of each pair of clusters, for the `confidence` of new rows; noise is NaN
-        likewise.
+        where nothing can be said.
     """
 
     kind: str
@@ -117,7 +121,7 @@ class Verdict:
         return HEADLINES[self.kind]
 
     def __repr__(self) -> str:
-        return f"Verdict({self.kind!r}: {self.sentence})"
+        return f"{self.headline} {self.sentence}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it, without the rows."""
@@ -133,17 +137,6 @@ HEADLINES = {
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
-
-
-class _HeldOut(NamedTuple):
-    """Rows as centres fitted to other rows see them."""
-
-    nearest: np.ndarray  # (n,) by a fit of fresh starts
-    by_observed: tuple[
-        np.ndarray, np.ndarray
-    ]  # d_il (n, k) and D_i (n, k, k) from observed values alone
-    in_loss: tuple[np.ndarray, np.ndarray]  # likewise, from missing values as well
-    halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
 
 
 def verdict(
@@ -167,10 +160,6 @@ def verdict(
     Returns
     -------
     Verdict
-        `kind` is "separate" (at least two groups with fewer rows between them than at either),
-        "continuum" (no valley, and enough rows to have seen one), "undecided" (a valley only where
-        missing values count as well, and two halves of the features do not agree on the clusters),
-        "too few", or "one cluster".
 
     Examples
     --------
@@ -188,7 +177,7 @@ def verdict(
     """
     if not all(hasattr(model, name) for name in ("cluster_centers_", "lam_", "reference_")):
         raise TypeError(
-            f"verdict needs a fitted k-means of this package; found {type(model).__name__}."
+            f"model must be a fitted k-means of this package, found {type(model).__name__}."
         )
     k = len(model.cluster_centers_)
     unknown = np.full(_num_samples(X), np.nan), np.full((k, k), np.nan), np.zeros((k, k))
@@ -196,14 +185,14 @@ def verdict(
         sentence = "There is one cluster, so there is nothing to tell apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *unknown)
     rows = rows_of(X, model)
-    usable = len(rows.used)
-    if usable < 2 * k:
-        sentence = TOO_FEW.format(n=usable, k=k)
+    n = len(rows.used)
+    if n < 2 * k:
+        sentence = TOO_FEW.format(n=n, k=k)
         return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
-    part = np.arange(usable)
+    part = np.arange(n)
     most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
-    if usable > most:
+    if n > most:
         part = np.sort(rng.choice(part, most, replace=False))
     held_out, labels = _held_out(rows, model, part, rng, progress), rows.labels[part]
     sizes = np.bincount(labels, minlength=k)
@@ -219,59 +208,74 @@ def verdict(
     either = sizes + np.bincount(held_out.nearest, minlength=k) - shared
     agreement = shared / np.maximum(either, 1)
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
-    found = Verdict(kind, sentence, groups, pairs, agreement, *unknown)
     if kind != "separate":
-        return found
-    noise, odds = _calibrated(labels, *held_out.in_loss, pairs, groups)
-    if usable > len(part):
-        found.confidence[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    found.confidence[rows.used[part]] = _memberships(held_out.in_loss[0], labels, noise, odds)
-    return replace(found, noise=noise, odds=odds)
+        return Verdict(kind, sentence, groups, pairs, agreement, *unknown)
+    noise, odds = _noise_and_odds(labels, *held_out.in_loss, pairs, groups)
+    sure = unknown[0]
+    if n > len(part):
+        sure[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
+    sure[rows.used[part]] = _memberships(held_out.in_loss[0], labels, noise, odds)
+    return Verdict(kind, sentence, groups, pairs, agreement, sure, noise, odds)
+
+
+# --- distances of rows to centres that other rows have made ---------------------------------------
+
+
+class _HeldOut(NamedTuple):
+    """Rows as centres fitted to other rows see them."""
+
+    nearest: np.ndarray  # (n,) by a fit of fresh starts
+    halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
+    by_observed: tuple[np.ndarray, np.ndarray]  # d (n, k), D (n, k, k) of observed values alone
+    in_loss: tuple[np.ndarray, np.ndarray]  # likewise, from missing values as well
 
 
 def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
-    """Every row measured by centres that other rows have made, numbered as the model's."""
+    """Part of the rows, with clusters numbered as the model's."""
     values, observed, labels = rows.values[part], rows.observed[part], rows.labels[part]
     n, k = len(labels), len(model.cluster_centers_)
     lam = np.broadcast_to(model.lam_, values.shape[1])
     start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
-    folds = min(FOLDS, n)
-    fold = rng.permutation(n) % folds
-    nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
-    by_observed, in_loss = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
     half = np.argsort(by_spread) % 2
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
+    nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
+    by_observed, in_loss = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
+    folds = min(FOLDS, n)
+    fold = rng.permutation(n) % folds
     for number in range(folds):
-        own, others = fold == number, fold != number
+        test, train = fold == number, fold != number
         for init in ("k-means++", start):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
                 fit = MNARKMeans(
                     k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                     random_state=int(rng.integers(2**31)),
-                ).fit(table[others])  # fmt: skip
-            shared = np.bincount(k * labels[others] + fit.labels_, minlength=k * k).reshape(k, k)
+                ).fit(table[train])  # fmt: skip
+            shared = np.bincount(k * labels[train] + fit.labels_, minlength=k * k).reshape(k, k)
             order = linear_sum_assignment(-shared)[1]  # clusters that share most rows
             if init is not start:
-                nearest[own] = np.argsort(order)[fit.predict(table[own])]
-        centers, here = fit.cluster_centers_[order], (values[own], observed[own])
+                nearest[test] = np.argsort(order)[fit.predict(table[test])]
+        mu, of_test = fit.cluster_centers_[order], (values[test], observed[test])
         for (d, D), weight in ((by_observed, 0.0), (in_loss, lam)):
-            d[own], D[own] = _measured(*here, centers, weight)
+            d[test], D[test] = _distances(*of_test, mu, weight)
         for side in (0, 1):
-            mu = np.where(half == side, centers, 0.0)
-            halves[own, side] = _measured(*here, mu, lam)[0].argmin(axis=1)
+            of_half = np.where(half == side, mu, 0.0)
+            halves[test, side] = _distances(*of_test, of_half, lam)[0].argmin(axis=1)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(nearest, by_observed, in_loss, halves)
+    return _HeldOut(nearest, halves, by_observed, in_loss)
 
 
-def _measured(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
+def _distances(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
     """d_il (n, k), less the squares of the row's values, and D_i of all pairs (n, k, k)."""
     d = observed @ ((1.0 - w) * mu**2).T - 2.0 * (values @ mu.T) + (w * mu**2).sum(axis=1)
     apart = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
     D = observed @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
     return d, D.reshape(-1, len(mu), len(mu))
+
+
+# --- the test for a valley between two clusters ---------------------------------------------------
 
 
 def _neighbours(centers: np.ndarray) -> list[tuple[int, int]]:
@@ -288,42 +292,42 @@ def _decide(
     d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]], sizes: np.ndarray
 ) -> tuple[str, list[Pair], list[list[int]]]:
     """The kind of verdict, the pairs that were tested, and the groups."""
-    pairs = _judge_all(d, D, neighbours)
-    parts = _groups(np.arange(len(sizes)), [p.clusters for p in pairs])
+    pairs = _tested_pairs(d, D, neighbours)
+    parts = _components(np.arange(len(sizes)), [p.clusters for p in pairs])
     tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
     pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
-    groups = _groups(tested, [p.clusters for p in pairs if p.p >= LEVEL])
-    undivided = _groups(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
+    groups = _components(tested, [p.clusters for p in pairs if p.p >= LEVEL])
+    undivided = _components(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
     kind = "continuum" if pairs and len(undivided) == 1 else "too few"
     return "separate" if len(groups) > 1 else kind, pairs, groups
 
 
-def _judge_all(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]]) -> list[Pair]:
-    """Every pair of neighbours that has rows enough.
+def _tested_pairs(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]]) -> list[Pair]:
+    """Every pair of neighbours with enough rows.
 
-    Clusters that are not told apart, the most surely continuous ones first, belong together: rows
+    Clusters that are not told apart, the most surely continuous ones first, are joined: rows
     near one of them are not left out where the other is compared with a third.
     """
-    home = np.arange(d.shape[1])
-    judged: dict[tuple[int, int], Pair] = {}
-    open_ = neighbours
-    while open_:
-        for a, b in open_:
-            others = np.flatnonzero((home != home[a]) & (home != home[b]))
-            pair = _judge(d, D[:, a, b], a, b, others)
+    part = np.arange(d.shape[1])  # joined clusters have the same number
+    tested: dict[tuple[int, int], Pair] = {}
+    again = neighbours
+    while again:
+        for a, b in again:
+            others = np.flatnonzero((part != part[a]) & (part != part[b]))
+            pair = _test_pair(d, D[:, a, b], a, b, others)
             if pair is not None:
-                judged[a, b] = pair
-        open_ = [ab for ab in open_ if ab not in judged or judged[ab].p >= LEVEL]
-        joined = [judged[ab] for ab in open_ if ab in judged]
-        if not joined:
+                tested[a, b] = pair
+        again = [ab for ab in again if ab not in tested or tested[ab].p >= LEVEL]
+        not_apart = [tested[ab] for ab in again if ab in tested]
+        if not not_apart:
             break
-        a, b = max(joined, key=lambda pair: pair.low).clusters
-        home[home == home[b]] = home[a]
-        open_ = [(a, b) for a, b in open_ if home[a] != home[b]]
-    return [judged[ab] for ab in neighbours if ab in judged]
+        a, b = max(not_apart, key=lambda pair: pair.low).clusters
+        part[part == part[b]] = part[a]
+        again = [(a, b) for a, b in again if part[a] != part[b]]
+    return [tested[ab] for ab in neighbours if ab in tested]
 
 
-def _judge(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> Pair | None:
+def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> Pair | None:
     """The test above; None where too few rows lie on either side for any outcome to be clear."""
     # Rows that tell where they lie: enough of the axis observed, and no other centre near.
     kept = np.abs(d[:, a] - d[:, b]) <= OUTLIER * D
@@ -346,15 +350,18 @@ def _judge(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> 
     return Pair((a, b), n_m / max(least, 0.5), low, high, p, (n_a, n_m, n_b))
 
 
-def _groups(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
-    """Connected components of the clusters by the pairs that are joined."""
+def _components(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
+    """Clusters that are joined by pairs, directly or through others."""
     graph = np.zeros((clusters.max() + 1,) * 2)
     graph[tuple(np.array(joined, dtype=int).reshape(-1, 2).T)] = 1.0
     component = connected_components(graph, directed=False)[1][clusters]
-    return [clusters[component == g].tolist() for g in np.unique(component)]
+    return [clusters[component == c].tolist() for c in np.unique(component)]
 
 
-def _calibrated(
+# --- confidence -----------------------------------------------------------------------------------
+
+
+def _noise_and_odds(
     labels: np.ndarray, d: np.ndarray, D: np.ndarray, pairs: list[Pair], groups: list[list[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """s and g (k, k) of all pairs, with NaN for clusters that are not a group of their own."""
@@ -363,8 +370,8 @@ def _calibrated(
     single = [group[0] for group in groups if len(group) == 1]
     for a, b in (pair.clusters for pair in pairs):
         if a in single or b in single:
-            own = np.isin(labels, (a, b)) & (D[:, a, b] > 0)
-            L, apart = d[own, a] - d[own, b], D[own, a, b]
+            of_pair = np.isin(labels, (a, b)) & (D[:, a, b] > 0)
+            L, apart = d[of_pair, a] - d[of_pair, b], D[of_pair, a, b]
             z = np.abs(L) / np.sqrt(apart)
             near = z <= OUTLIER * np.median(z)
             noise[a, b], odds[a, b] = _two_normals(L[near], apart[near])
@@ -450,29 +457,22 @@ def _sentence(
         together = "; ".join(names_of(group) for group in groups if len(group) > 1)
         joined = f" Clusters that form one group: {together}." if together else ""
         return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
-    what = SLICES if kind == "continuum" and overlap >= FOUND_AGAIN else WORDS[kind]
+    refits = ""
+    if kind == "continuum" and overlap < FOUND_AGAIN:
+        refits = (
+            "Refits to other rows cut it differently (mean overlap of the clusters "
+            f"{_percent(overlap)}). "
+        )
     clearest = min(pairs, key=lambda pair: pair.ratio)
     ratio, low, high = map(_percent, (clearest.ratio, clearest.low, clearest.high))
     return (
-        f"{what.format(overlap=_percent(overlap))} between clusters {names_of(clearest.clusters)}, "
-        f"the clearest pair, the density is {ratio} of that at the centres (95% interval {low} to "
-        f"{high}).{few}"
+        f"{refits}Between clusters {names_of(clearest.clusters)}, the clearest pair, the density "
+        f"of the observed values is {ratio} of that at the centres (95% interval {low} to {high})."
+        f"{few}"
     )
 
 
 TOO_FEW = "There are too few rows to tell: {n:,} for {k} clusters."
-SLICES = "The clusters are reproducible slices of one continuum, not groups:"
-WORDS = {
-    "continuum": (
-        "The clusters are slices of one continuum, and refits to other rows cut it differently "
-        "(mean overlap of the clusters {overlap}):"
-    ),
-    "undecided": (
-        "The clusters differ in which values are missing, which may or may not make them "
-        "groups; by the observed values alone,"
-    ),
-    "too few": "There are too few rows to tell groups from slices of one continuum:",
-}
 
 
 def _percent(share: float) -> str:
