@@ -64,7 +64,7 @@ def fits(setting: Setting, rng: np.random.Generator):
     data = cells(setting)
     zero = np.nan_to_num(data.X)  # the observed mean of a standardised gene is 0
     mean = KMeans(4, n_init=100, max_iter=100, random_state=seed_of(rng)).fit(zero)
-    imputed, _ = scimpute(data.counts, 4, random_state=seed_of(rng))
+    imputed = scimpute(data.counts, 4, random_state=seed_of(rng))
     imputed = imputed[:, data.shown]
     spread = imputed.std(axis=0, ddof=1)
     standard = (imputed - imputed.mean(axis=0)) / np.where(spread > 0, spread, 1)

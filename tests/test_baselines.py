@@ -210,7 +210,7 @@ def test_counts_keep_their_units_and_their_clusters():
     assert clustering_error_rate(target, model.labels_) == 0
     order = [model.labels_[0], model.labels_[-1]]
     np.testing.assert_allclose(model.cluster_centers_[order], means, atol=20)
-    imputed, _ = scimpute(counts, 2, random_state=0)
+    imputed = scimpute(counts, 2, random_state=0)
     np.testing.assert_allclose(imputed[counts > 20], counts[counts > 20])
     with pytest.raises(ValueError, match=r"negative values \(down to -2\)"):
         BASELINES["scimpute"](2).fit(np.array([[1.0, -2.0], [3.0, 4.0], [1.0, 1.0]]))

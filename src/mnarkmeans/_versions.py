@@ -13,19 +13,11 @@ from . import __version__, _core
 
 def versions() -> dict[str, str]:
     """By name: this package, Python and what it computes with."""
-    used = {module.__name__: module.__version__ for module in (numpy, scipy)}
-    python = {"mnarkmeans": __version__, "python": platform.python_version()}
-    return python | used | {"scikit-learn": sklearn.__version__}
-
-
-def describe_versions() -> str:
-    """A line each, and the instruction set of the core with those this machine has."""
-    lines = versions() | {
-        "instruction set": f"{_core.level()} (this machine has "
-        f"{', '.join(_core.available_levels())})",
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-    return "\n".join(f"{name} {value}" for name, value in lines.items())
+    return {
+        "mnarkmeans": __version__, "python": platform.python_version(),
+        "numpy": numpy.__version__, "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }  # fmt: skip
 
 
 def show_versions() -> None:
@@ -42,4 +34,9 @@ def show_versions() -> None:
     instruction set ... (this machine has baseline...)
     system ...
     """
-    print(describe_versions())
+    for name, version in versions().items():
+        print(name, version)
+    print(
+        f"instruction set {_core.level()} (this machine has {', '.join(_core.available_levels())})"
+    )
+    print("system", platform.system(), platform.machine())

@@ -97,13 +97,10 @@ def make_gaussian_clusters(
     kept = ~np.isnan(data).all(axis=1)
     data, complete, target = data[kept], complete[kept], target[kept]
     return Bunch(
-        data=data,
-        complete=complete,
-        target=target,
-        centers=points,
+        data=data, complete=complete, target=target, centers=points,
         feature_names=[f"x{j}" for j in range(points.shape[1])],
         DESCR=f"{len(points)} Gaussian clusters, values missing by {mechanism}",
-    )
+    )  # fmt: skip
 
 
 def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarray:
@@ -154,12 +151,10 @@ def load_lymphoma(folder: str | os.PathLike[str] | None = None) -> Bunch:
     data = _standardized(np.loadtxt(_file("lymphoma.x.txt", folder)).T)
     target = np.loadtxt(_file("lymphoma.y.txt", folder)).astype(int)
     return Bunch(
-        data=data,
-        target=target,
-        target_names=np.array(["DLBCL", "FL", "CLL"]),
+        data=data, target=target, target_names=np.array(["DLBCL", "FL", "CLL"]),
         feature_names=[f"gene{j}" for j in range(data.shape[1])],
         DESCR="Lymphoma microarray: 42 DLBCL, 9 FL and 11 CLL samples, 4026 genes",
-    )
+    )  # fmt: skip
 
 
 def load_usoskin(
@@ -203,10 +198,8 @@ def load_usoskin(
             f'preparation must be "paper", "log1p" or "counts", found {preparation!r}.'
         )
     path = _file("GSE59739_cleardata_significant.txt", folder)
-    header, *lines = (line.split("\t") for line in path.read_text().splitlines())
-    genes = np.array(header[2:])
-    kinds = np.array([line[1] for line in lines])
-    data = np.array([line[2:] for line in lines], dtype=float)
+    header, *cells = (line.split("\t") for line in path.read_text().splitlines())
+    genes, data = np.array(header[2:]), np.array([cell[2:] for cell in cells], dtype=float)
     if max_missing is not None:
         kept = (data == 0).sum(axis=0) <= max_missing
         data, genes = data[:, kept], genes[kept]
@@ -216,15 +209,12 @@ def load_usoskin(
         data = _standardized(data)
     elif preparation == "log1p":
         data = np.log1p(data)
-    names, target = np.unique(kinds, return_inverse=True)
+    kinds, target = np.unique([cell[1] for cell in cells], return_inverse=True)
     return Bunch(
-        data=data,
-        target=target,
-        target_names=names,
-        feature_names=list(genes),
-        sample_names=[line[0] for line in lines],
+        data=data, target=target, target_names=kinds, feature_names=list(genes),
+        sample_names=[cell[0] for cell in cells],
         DESCR=f"Usoskin scRNA-seq, {len(genes)} genes, prepared as {preparation!r}",
-    )
+    )  # fmt: skip
 
 
 def _standardized(data: np.ndarray) -> np.ndarray:
@@ -245,9 +235,9 @@ def _file(name: str, folder: str | os.PathLike[str] | None) -> Path:
             )
         return path
     pooch = require("pooch", "datasets")
-    known, cache = f"sha256:{SHA256[name]}", pooch.os_cache("mnarkmeans")
+    sha256, cache = f"sha256:{SHA256[name]}", pooch.os_cache("mnarkmeans")
     try:
-        return Path(pooch.retrieve(SOURCE + name, known_hash=known, fname=name, path=cache))
+        return Path(pooch.retrieve(SOURCE + name, known_hash=sha256, fname=name, path=cache))
     except OSError as error:  # no network, or no space
         raise RuntimeError(
             f"{name} could not be downloaded ({type(error).__name__}). Fetch it from {SOURCE} and "

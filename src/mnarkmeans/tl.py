@@ -27,6 +27,7 @@ from ._observed import seen_in, with_nan
 from ._solver import log_line
 from ._validation import MissingDataWarning, by_position
 from .metrics import verdict
+from .missingness._paragraph import lam_words
 
 __all__ = ["mnar_kmeans"]
 
@@ -342,10 +343,9 @@ def _store_results(
 
 def _summary(model: Any, results: dict[str, Any]) -> str:
     sizes = np.bincount(np.asarray(model.labels_), minlength=results["n_clusters"])
-    low, high = f"{np.min(model.lam_):.4g}", f"{np.max(model.lam_):.4g}"
-    lam = low if low == high else f"{low} to {high}"
     headline = results.get("verdict", {}).get("headline", "")
-    return f"clusters of {', '.join(map(str, sizes))} cells, lam {lam}. {headline}".rstrip()
+    clusters, lam = ", ".join(map(str, sizes)), lam_words(model.lam_)
+    return f"clusters of {clusters} cells, lam {lam}. {headline}".rstrip()
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:

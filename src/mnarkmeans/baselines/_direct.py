@@ -33,15 +33,14 @@ def regularised_kpod(
     lam_j = n lam w_j / (2 |mu_.j|). It goes on from k-POD's centres until the labels repeat.
     """
     gaps = np.isnan(X)
-    seen = np.maximum((~gaps).sum(axis=0), 1)
+    seen = np.maximum((~gaps).sum(axis=0), 1)  # StandardScaler warns of features without a value
     mean = np.nan_to_num(X).sum(axis=0) / seen
     sd = np.sqrt(np.where(gaps, 0.0, (X - mean) ** 2).sum(axis=0) / seen)
     sd[sd == 0] = 1.0
     Z = (X - mean) / sd
-    kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=seed).fit(
-        Z
-    )
-    M, labels = kpod.cluster_centers_, kpod.labels_
+    kpod = MNARKMeans(settings.n_clusters, lam=0.0, n_init=settings.n_init, random_state=seed)
+    labels = kpod.fit_predict(Z)
+    M = kpod.cluster_centers_
     weight = 1.0 / np.maximum(np.linalg.norm(M, axis=0), 1e-8)
     for n_iter in range(1, settings.max_iter + 1):
         filled = np.where(gaps, M[labels], Z)

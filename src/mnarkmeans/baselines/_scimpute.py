@@ -21,6 +21,7 @@ from scipy.stats import gamma, norm
 from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
+from sklearn.preprocessing import StandardScaler
 
 from ._imputation import kmeans
 
@@ -29,18 +30,15 @@ FLOOR = np.log10(1.01)  # a count of zero
 
 def scimpute_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """k-means on standardised genes after imputation. NaN and zero are both counts of zero."""
-    filled, _ = scimpute(np.nan_to_num(X, nan=0.0), settings.n_clusters, seed)
-    mean, spread = filled.mean(axis=0), filled.std(axis=0, ddof=1)
-    spread = np.where(spread > 0, spread, 1.0)
-    found = kmeans((filled - mean) / spread, settings, seed)
-    centers = found["cluster_centers_"] * spread + mean
-    return found | {"cluster_centers_": centers, "imputed_": filled}
+    filled = scimpute(np.nan_to_num(X, nan=0.0), settings.n_clusters, seed)
+    scaler = StandardScaler().fit(filled)
+    results = kmeans(scaler.transform(filled), settings, seed)
+    centers = scaler.inverse_transform(results["cluster_centers_"])
+    return results | {"cluster_centers_": centers, "imputed_": filled}
 
 
-def scimpute(
-    counts: np.ndarray, n_groups: int, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Imputed counts and the group of every cell (-1 for outliers, left as they are)."""
+def scimpute(counts: np.ndarray, n_groups: int, random_state: Any = None) -> np.ndarray:
+    """Imputed counts; outliers stay as they are."""
     counts = np.asarray(counts, dtype=float)
     if (counts < 0).any():
         raise ValueError(
@@ -56,7 +54,7 @@ def scimpute(
         members = np.flatnonzero(groups == group)
         if members.size > 1:
             completed[members] = impute_group(logged[members])
-    return np.maximum(10**completed - 1.01, 0.0) * library / 1e6, groups
+    return np.maximum(10**completed - 1.01, 0.0) * library / 1e6
 
 
 def group_cells(logged: np.ndarray, n_groups: int, random_state: Any) -> np.ndarray:

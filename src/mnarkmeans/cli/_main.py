@@ -118,9 +118,9 @@ def _usage_sentence(error: Any) -> str:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from .._versions import describe_versions
+        from .._versions import show_versions
 
-        print(describe_versions())
+        show_versions()
         raise typer.Exit
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._missingness import REFERENCE_WORDS
+
 METHOD = (
     "Rows were clustered with MNAR-k-means (Guan 2026; mnarkmeans {version}), which minimises the "
     "within-cluster sum of squares of the observed values plus, for every missing value, a penalty "
@@ -34,9 +36,6 @@ STABILITY = (
     "rows agree (Wang 2010): the largest number whose clusters are about as reproducible as those "
     "of the most stable one."
 )
-REFERENCES = {
-    "zero": "zero as reference", "min": "the smallest observed value of each feature as reference",
-}  # fmt: skip
 
 
 def methods_paragraph(model: Any) -> str:
@@ -63,8 +62,8 @@ def methods_paragraph(model: Any) -> str:
         sentences.append(STABILITY.format(first=tried[0], last=tried[-1]))
     points = np.unique(model.reference_)
     reference = f"reference {points[0]:.4g}" if len(points) == 1 else "a reference for each feature"
-    if found is not None and found.reference in REFERENCES:
-        reference = REFERENCES[found.reference]
+    if found is not None and found.reference != "given":
+        reference = REFERENCE_WORDS[found.reference]
     starts = f"{model.n_init} starts, " if hasattr(model, "n_init") else ""
     sentences.append(
         f"Here k = {len(model.cluster_centers_)} and lam = {lam_words(model.lam_)} with "
