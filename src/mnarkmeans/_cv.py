@@ -23,7 +23,7 @@ from ._choice import LAMS, choose, references_for
 from ._kmeans import N_INIT, CentersModel, MNARKMeans
 from ._missingness import Missingness
 from ._observed import Observed
-from ._solver import STARTS, assign_rows, log_line
+from ._solver import STARTS, log_line
 from ._stability import (
     cluster_stability,
     disagreements,
@@ -127,8 +127,8 @@ n_features_in_, feature_names_in_
         observed = self._observe_to_fit(X, sample_weight, max(ks))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         rows = observed.sample(MOST_ROWS)
-        judged = observed if len(rows) == observed.n_rows else observed.take(rows)
-        parts, rng = self._parts(judged.n_rows, seed, max(ks))
+        sample = observed if len(rows) == observed.n_rows else observed.take(rows)
+        parts, rng = self._parts(sample.n_rows, seed, max(ks))
         seeds = rng.randint(np.iinfo(np.int32).max, size=len(parts))
         total, done, began = len(ks) * len(parts), 0, time.perf_counter()
 
@@ -142,7 +142,7 @@ n_features_in_, feature_names_in_
         known = {} if self._known is None else self._known
         trials = []
         for k in ks:
-            trial = known.get(k) or self._try(observed, judged, k, lams, parts, seeds, progress)
+            trial = known.get(k) or self._try(observed, sample, k, lams, parts, seeds, progress)
             known[k] = trial
             trials.append(trial)
         best = choose_k(trials)
@@ -152,7 +152,9 @@ n_features_in_, feature_names_in_
         if chosen.missingness is not None:
             self.missingness_ = chosen.missingness
         self._refit(replace(observed, reference=chosen.reference), seed)
-        self._keep_stability(replace(judged, reference=chosen.reference), chosen)
+        sample = replace(sample, reference=chosen.reference)
+        labels = self._labels_of(sample)
+        self.stability_ = cluster_stability(labels, chosen.labels, parts, chosen.k)
         for doubt in doubts(chosen, given=not isinstance(self.lams, str)):
             warnings.warn(doubt, SelectionWarning, stacklevel=2)
         return self
@@ -185,8 +187,8 @@ n_features_in_, feature_names_in_
         return ks, lams
 
     def _plain(self, k: int, lam: Any) -> MNARKMeans:
-        given = self.get_params(deep=False) | {"n_clusters": k, "lam": lam}
-        return MNARKMeans(**{n: v for n, v in given.items() if n not in OWN_PARAMETERS})
+        params = self.get_params(deep=False) | {"n_clusters": k, "lam": lam}
+        return MNARKMeans(**{n: v for n, v in params.items() if n not in OWN_PARAMETERS})
 
     def _parts(self, n: int, seed: int, k: int) -> tuple[np.ndarray, np.random.RandomState]:
         """Parts (B, n) of the rows, each large enough for k clusters."""
@@ -204,10 +206,10 @@ n_features_in_, feature_names_in_
         return parts, rng
 
     def _try(
-        self, observed: Observed, judged: Observed, k: int, lams: Any, parts: np.ndarray,
-        seeds: np.ndarray, report: Any,
+        self, observed: Observed, sample: Observed, k: int, lams: Any, parts: np.ndarray,
+        seeds: np.ndarray, progress: Any,
     ) -> Trial:  # fmt: skip
-        """lam and reference for one k, and how stable its clusters are."""
+        """lam and reference for one k, and how stable its clusters are in a sample of the rows."""
         missingness: Missingness | None = None
         reference, features = observed.reference, np.ones(observed.n_features)
         paper, auto = self.criterion == "paper", is_auto(self._reference())
@@ -219,12 +221,12 @@ n_features_in_, feature_names_in_
             reference = chosen.reference
             if not paper:
                 missingness, features = chosen.missingness, chosen.features
-                lams = np.unique(np.append(lams if judged.has_gaps.any() else [], missingness.lam))
+                lams = np.unique(np.append(lams if sample.has_gaps.any() else [], missingness.lam))
         penalties = np.outer(lams, features)
         labels, seconds = fit_parts(
-            replace(judged, reference=reference), k, penalties, parts, init=self.init,
+            replace(sample, reference=reference), k, penalties, parts, init=self.init,
             n_starts=self._n_starts() if paper else -(-self._n_starts() // 2), seeds=seeds,
-            thorough=paper, threads=self._threads(), report=report, **self._stopping_rule(),
+            thorough=paper, threads=self._threads(), progress=progress, **self._stopping_rule(),
         )  # fmt: skip
         if missingness is None:  # the two parts of each split agree on the third
             couples = np.arange(len(parts)).reshape(2, -1).T
@@ -233,9 +235,8 @@ n_features_in_, feature_names_in_
         else:
             instability = 1.0 - pairwise_adjusted_rand(labels, parts, k)
             best = int(np.searchsorted(lams, missingness.lam))
-        return Trial(
-            k, penalties, labels, parts, seconds, instability, best, reference, missingness
-        )
+        labels = labels[:, :, best]
+        return Trial(k, penalties, labels, seconds, instability, best, reference, missingness)
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
         tables = [trial.columns() for trial in trials]
@@ -253,12 +254,6 @@ n_features_in_, feature_names_in_
             if name.endswith("_"):
                 setattr(self, name, value)
 
-    def _keep_stability(self, judged: Observed, chosen: Trial) -> None:
-        centers = self.cluster_centers_.astype(np.float64)[None]
-        labels = assign_rows(judged, centers, self.lam_, self._threads())[:, 0]
-        own = chosen.labels[:, :, chosen.choice]
-        self.stability_ = cluster_stability(labels, own, chosen.parts, self.n_clusters_)
-
 
 # --- one trial for each number of clusters ------------------------------------------------------
 
@@ -269,8 +264,7 @@ class Trial:
 
     k: int
     penalties: np.ndarray  # (G, p) rising; 0 for features without a penalty
-    labels: np.ndarray  # (B, n, G) of every row, by the fit to each part
-    parts: np.ndarray  # (B, n) rows of each part
+    labels: np.ndarray  # (B, n) of every row, by the fit to each part with the choice
     seconds: np.ndarray  # (B,) per candidate
     instability: np.ndarray  # (splits or pairs, G)
     choice: int
@@ -291,8 +285,7 @@ class Trial:
     @property
     def smallest_cluster(self) -> float:
         """Rows of the smallest cluster of the choice, median over the parts."""
-        labels = self.labels[:, :, self.choice]
-        sizes = [(labels == label).sum(axis=1) for label in range(self.k)]
+        sizes = [(self.labels == label).sum(axis=1) for label in range(self.k)]
         return float(np.median(np.min(sizes, axis=0)))
 
     @property
@@ -322,14 +315,13 @@ class Trial:
 
     def to_plain(self) -> dict[str, Any]:
         """Numbers, words and arrays, for a file."""
-        found = self.missingness
-        return asdict(self) | {"missingness": None if found is None else found.to_plain()}
+        missingness = self.missingness and self.missingness.to_plain()
+        return asdict(self) | {"missingness": missingness}
 
     @classmethod
     def from_plain(cls, stored: dict[str, Any]) -> Trial:
         """The inverse of `to_plain`."""
-        found = stored["missingness"]
-        missingness = None if found is None else Missingness.from_plain(found)
+        missingness = stored["missingness"] and Missingness.from_plain(stored["missingness"])
         return cls(**stored | {"missingness": missingness})
 
 

@@ -56,29 +56,28 @@ def disagreements(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) ->
     return (in_a + in_b - 2.0 * both) / np.maximum((m - 1.0) * (m - 2.0) / 2.0, 1.0)
 
 
-def pairwise_adjusted_rand(labels: np.ndarray, inside: np.ndarray, k: int) -> np.ndarray:
-    """(pairs, G) agreement of every two fits on the rows that both have ``inside`` (B, n)."""
+def pairwise_adjusted_rand(labels: np.ndarray, kept: np.ndarray, k: int) -> np.ndarray:
+    """(pairs, G) agreement of every two fits on the rows that both keep (B, n)."""
     couples = np.stack(np.tril_indices(len(labels), -1), axis=1)
-    both, in_a, in_b, m = _pairs(labels, inside, couples, k)
+    both, in_a, in_b, m = _pairs(labels, kept, couples, k)
     expected = in_a * in_b / np.maximum(m * (m - 1.0) / 2.0, 1.0)
     most = (in_a + in_b) / 2.0
     room = most - expected
     return np.where(room == 0.0, 1.0, (both - expected) / np.where(room == 0.0, 1.0, room))
 
 
-def cluster_stability(reference: np.ndarray, labels: np.ndarray, inside: np.ndarray, k: int) -> Any:
-    """For each cluster of `reference`, the mean over fits of its best Jaccard similarity.
+def cluster_stability(reference: np.ndarray, labels: np.ndarray, kept: np.ndarray, k: int) -> Any:
+    """For each cluster of `reference` (n,), the mean of its best Jaccard similarities with those of
+    fits, labels (B, n), on the rows they keep (B, n).
 
-    reference (n,), labels (B, n), inside (B, n). Near 1: the cluster is found again whichever
-    rows are left out; below about 0.5: it dissolves.
+    Near 1: the cluster is found again whichever rows are left out; below about 0.5: it dissolves.
     """
-    found = np.zeros((len(labels), k))
-    for b, (own, kept) in enumerate(zip(labels, inside, strict=True)):
-        table = np.zeros((k, k))
-        np.add.at(table, (reference[kept], own[kept]), 1.0)
+    similarity = np.zeros((len(labels), k))
+    for b, rows in enumerate(kept):
+        table = np.bincount(reference[rows] * k + labels[b, rows], minlength=k * k).reshape(k, k)
         union = table.sum(axis=1, keepdims=True) + table.sum(axis=0, keepdims=True) - table
-        found[b] = (table / np.maximum(union, 1.0)).max(axis=1)
-    return found.mean(axis=0)
+        similarity[b] = (table / np.maximum(union, 1.0)).max(axis=1)
+    return similarity.mean(axis=0)
 
 
 def spread(values: np.ndarray) -> np.ndarray:
@@ -107,29 +106,29 @@ def subsamples(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
 def fit_parts(
     observed: Observed, k: int, penalties: np.ndarray, parts: np.ndarray, *, init: str,
     n_starts: int, seeds: np.ndarray, thorough: bool, max_iter: int, tol: float, threads: int,
-    report: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Fit every part (B, n) of bool with every candidate (G, p) for lam.
 
     Returns the labels of all rows (B, n, G) by the fits, and the seconds (B,) per candidate.
-    ``thorough``: every candidate from every start. ``report`` is told how many parts are done.
+    ``thorough``: every candidate from every start. ``progress`` is called with a number of parts
+    when they are done.
     """
 
-    def best(tables: list[Observed], begin: Sequence[np.ndarray], some: np.ndarray) -> list[Any]:
-        """(L, k, p) for each table: where the best of its starts leads with each of the penalties
+    def best(
+        tables: list[Observed], starts: Sequence[np.ndarray], penalties: np.ndarray
+    ) -> list[np.ndarray]:
+        """(L, k, p) for each table: where the best of its starts leads with each of L penalties
         (those of one start follow each other: their first partition is summed up once)."""
-        found = run_starts_of_each(
-            tables, [np.repeat(own, len(some), axis=0) for own in begin],
-            [np.tile(some, (len(own), 1)) for own in begin],
+        count, centers = len(penalties), []
+        for results in run_starts_of_each(
+            tables, [np.repeat(some, count, axis=0) for some in starts],
+            [np.tile(penalties, (len(some), 1)) for some in starts],
             max_iter=max_iter, tol=tol, threads=threads,
-        )  # fmt: skip
-        every = np.arange(len(some))
-        return [
-            own.centers.reshape(-1, len(some), *own.centers.shape[1:])[
-                own.losses.reshape(-1, len(some)).argmin(axis=0), every
-            ]
-            for own in found
-        ]
+        ):  # fmt: skip
+            least = results.losses.reshape(-1, count).argmin(axis=0)
+            centers.append(results.centers[least * count + np.arange(count)])
+        return centers
 
     (n_parts, n), count = parts.shape, len(penalties)
     labels, seconds = np.empty((n_parts, n, count), np.int32), np.zeros(n_parts)
@@ -144,9 +143,9 @@ def fit_parts(
         centers = starts_of_each(init, tables, n_starts, k, seeds[lot].tolist(), threads)
         if not thorough:
             centers = best(tables, centers, penalties[anchors])
-        every = np.concatenate(best(tables, centers, penalties))
-        own = assign_rows(observed, every, np.tile(penalties, (len(lot), 1)), threads)
-        labels[lot] = own.T.reshape(len(lot), count, n).transpose(0, 2, 1)
+        fitted = np.concatenate(best(tables, centers, penalties))
+        of_rows = assign_rows(observed, fitted, np.tile(penalties, (len(lot), 1)), threads)
+        labels[lot] = of_rows.T.reshape(len(lot), count, n).transpose(0, 2, 1)
         seconds[lot] = (time.perf_counter() - began) / (len(lot) * count)
-        report(len(lot))
+        progress(len(lot))
     return labels, seconds
