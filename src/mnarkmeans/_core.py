@@ -24,7 +24,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-ALL_LEVELS = ("baseline", "avx2", "avx512")
 NAME = "libmnarkmeans_core" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 REBUILD = (
     "Install the package again (in a clone: pip install --force-reinstall --no-deps .), or to work "
@@ -157,22 +156,6 @@ def load(path: Path) -> ct.CDLL:
     return library
 
 
-_level: str  # the instruction set in use
-_in_use: dict[str, Any]  # its functions
-
-
-def functions_of(name: str) -> dict[str, Any]:
-    """The functions of one instruction set."""
-    first = _library.mnarkmeans_kernels(name.encode())
-    addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)
-    return {
-        function: ct.CFUNCTYPE(result, *types)(address or 0)
-        for (function, (result, types, _)), address in zip(
-            _functions.items(), addresses[1:], strict=True
-        )
-    }
-
-
 def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """A function of the core and its arguments, checked; arrays and structs by their address."""
     each = zip(arguments, _functions[name][2], strict=True)
@@ -199,13 +182,21 @@ def available_levels() -> tuple[str, ...]:
 def set_level(name: str) -> None:
     """Use this instruction set from now on, in all threads."""
     global _level, _in_use
-    if name not in ALL_LEVELS:
-        raise ValueError(f"the instruction set is one of {', '.join(ALL_LEVELS)}, not {name!r}")
     if name not in available_levels():
-        raise ValueError(f"this machine cannot run {name}, only {', '.join(available_levels())}")
-    _level, _in_use = name, functions_of(name)
+        runs = ", ".join(available_levels())
+        raise ValueError(f"this machine cannot run the instruction set {name!r}, only {runs}")
+    first = _library.mnarkmeans_kernels(name.encode())
+    addresses = (ct.c_void_p * (1 + len(_functions))).from_address(first)[1:]
+    each = zip(_functions.items(), addresses, strict=True)
+    _in_use = {
+        function: ct.CFUNCTYPE(result, *types)(address or 0)
+        for (function, (result, types, _)), address in each
+    }
+    _level = name
 
 
+_level: str  # the instruction set in use
+_in_use: dict[str, Any]  # its functions
 _library = load(find_library())
 _structs, _functions = read_header(_library.mnarkmeans_header().decode())
 structs: Any = SimpleNamespace(**_structs)
@@ -222,26 +213,26 @@ PATIENCE = 20  # tenths of a second until a thread has begun
 DONE, OUT_OF_MEMORY, CANCELLED = range(3)
 
 
-def call(name: str, *arguments, threads: int, work: float = 0.0, watch=None) -> None:
+def call(name: str, *arguments, threads: int, work: float = 0.0, progress=None) -> None:
     """Call a function whose last argument is a ``Control``; raise what its status says.
 
     ``work``: about how many multiply-adds it takes. A long call is made from a thread of its own
-    while this one waits, so that Ctrl-C ends it within a moment. ``watch`` is called now and then
-    with how much of it is done.
+    while this one waits, so that Ctrl-C ends it within a moment; ``progress`` is called now and
+    then with how much of it is done.
     """
     control = structs.Control(threads=threads)
     function, ready = prepare(name, (*arguments, control))
     if work <= SHORT or threading.current_thread() is not threading.main_thread():
         status = function(*ready)
     else:
-        status = wait_for(function, ready, control, watch)
+        status = wait_for(function, ready, control, progress)
     if status == OUT_OF_MEMORY:
         raise MemoryError("not enough memory for the tables of this fit")
     if status == CANCELLED:
         raise KeyboardInterrupt
 
 
-def wait_for(function, arguments, control, watch) -> int:
+def wait_for(function, arguments, control, progress) -> int:
     """Call from another thread; an exception here (Ctrl-C) cancels the call and waits for its end.
 
     Not by joining the thread: a ``join`` that a signal interrupts takes it for finished (Python
@@ -269,8 +260,8 @@ def wait_for(function, arguments, control, watch) -> int:
             turns += 1
             if turns == PATIENCE and claim.acquire(blocking=False):
                 break
-            if watch is not None:
-                watch(control.done)
+            if progress is not None:
+                progress(control.done)
     except BaseException:
         while True:
             with contextlib.suppress(KeyboardInterrupt, SystemExit):  # asked for again
@@ -445,11 +436,11 @@ class Starts:
 
 
 def _over(
-    table: Table, name: str, *arguments: Any, threads: int, per_entry: float = 1.0, watch=None
+    table: Table, name: str, *arguments: Any, threads: int, per_entry: float = 1.0, progress=None
 ) -> None:
     """Call a function that goes over a table, with so many multiply-adds for each entry."""
     work = table.entries * per_entry
-    call(name, table.struct, *arguments, threads=threads, work=work, watch=watch)
+    call(name, table.struct, *arguments, threads=threads, work=work, progress=progress)
 
 
 class FirstPass(NamedTuple):
@@ -599,12 +590,12 @@ def decide(
     return room[: struct.count].copy(), bool(struct.fresh)
 
 
-def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, watch=None) -> None:
+def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, progress=None) -> None:
     """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
     each = zip(tables, starts, strict=True)
     work = sum(10.0 * table.entries * math.prod(some.mu.shape[:2]) for table, some in each)
     arrays = (_array([holder.struct for holder in holders]) for holders in (tables, starts))
-    call("lloyd", *arrays, len(tables), threads=threads, watch=watch, work=work)
+    call("lloyd", *arrays, len(tables), threads=threads, progress=progress, work=work)
 
 
 def _array(items: Sequence[Any]) -> Any:
@@ -612,11 +603,11 @@ def _array(items: Sequence[Any]) -> Any:
     return (type(items[0]) * len(items))(*items)
 
 
-def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, watch=None) -> None:
+def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, progress=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
     chosen = check_numbers(chosen, len(starts.mu))
     arguments, each = (starts.struct, chosen, len(chosen)), 10.0 * len(chosen) * starts.mu.shape[1]
-    _over(table, "hartigan", *arguments, threads=threads, per_entry=each, watch=watch)
+    _over(table, "hartigan", *arguments, threads=threads, per_entry=each, progress=progress)
 
 
 def seed(

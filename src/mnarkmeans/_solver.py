@@ -80,15 +80,15 @@ def starts_of_each(
 ) -> list[np.ndarray]:
     """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
     rng, draws, centers = np.random.RandomState(), [], []
-    for own, seed in zip(tables, seeds, strict=True):
+    for observed, seed in zip(tables, seeds, strict=True):
         rng.seed(seed)  # to make a RandomState for each would take longer than to draw
         if init == "k-means++":
             draws.append(_draws(n_starts, k, rng))
         else:
-            centers.append(STARTS[init](own, n_starts, k, rng, threads))
+            centers.append(STARTS[init](observed, n_starts, k, rng, threads))
     if not draws:
         return centers
-    return core.seed([own.table for own in tables], [own.means for own in tables], draws, threads)
+    return core.seed([t.table for t in tables], [t.means for t in tables], draws, threads)
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class InMemory:
         self.bounds = Bounds.for_table(table.n, k, table.p)
         self._in_use: Bounds | None = None  # in the last pass
 
-    def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
+    def pass_(self, starts: Starts, active: np.ndarray, fresh: bool) -> float:
         """Labels and sums of the active starts: all rows anew, or what changed.
 
         Returns the largest |x - shift|^2 of a row that changed cluster.
@@ -158,20 +158,20 @@ class InMemory:
             bounds.changed = changed
         return largest
 
-    def rescue(self, starts: core.Starts, r: int) -> None:
+    def rescue(self, starts: Starts, r: int) -> None:
         """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
         core.rescue(self.table, starts, r, self._in_use, self.threads)
 
-    def loss_of(self, starts: core.Starts, r: int) -> float:
+    def loss_of(self, starts: Starts, r: int) -> float:
         """The loss of start r's partition at its new centres, by direct differences."""
         centers = starts.centers(np.array([r]))
         return core.loss_of(self.table, centers, starts.labels[r], self.threads)
 
 
-def lloyd(rows: Any, starts: core.Starts, told: Callable[[int], None] | None = None) -> None:
+def lloyd(rows: Any, starts: Starts, progress: Callable[[int], None] | None = None) -> None:
     """Run the starts to their ends; ``rows`` as ``InMemory``. INOUT starts.
 
-    ``told`` is called after every iteration with the number of starts that have ended.
+    ``progress`` is called after every iteration with the number of starts that have ended.
     """
     active, fresh = np.arange(len(starts.mu)), True
     for iteration in range(starts.max_iter):
@@ -182,8 +182,8 @@ def lloyd(rows: Any, starts: core.Starts, told: Callable[[int], None] | None = N
         for a in np.flatnonzero(inexact):
             losses[a] = rows.loss_of(starts, int(active[a]))
         active, fresh = core.decide(starts, iteration, losses, inexact, largest, active)
-        if told is not None:
-            told(len(starts.mu) - len(active))
+        if progress is not None:
+            progress(len(starts.mu) - len(active))
         if not len(active):
             break
 
@@ -205,11 +205,9 @@ class StartResults(NamedTuple):
     def of(cls, starts: Starts) -> StartResults:
         """The results of ended starts; one that merged with an earlier start ended there."""
         for r in np.flatnonzero(starts.merged_into >= 0):
-            earlier = starts.merged_into[r]
-            own, last = starts.n_iter[r], starts.n_iter[earlier]
-            starts.paths[r, own:last] = starts.paths[earlier, own:last]
-            starts.n_iter[r] = last
-            starts.mu[r] = starts.mu[earlier]
+            earlier, merged = starts.merged_into[r], starts.n_iter[r]
+            starts.paths[r, merged:] = starts.paths[earlier, merged:]
+            starts.n_iter[r], starts.mu[r] = starts.n_iter[earlier], starts.mu[earlier]
         losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
         return cls(starts.mu, losses, starts.n_iter, starts.paths)
 
@@ -288,16 +286,16 @@ def run_starts(
         size = math.ceil(n_starts / math.ceil(n_starts / most))
     pieces = []
     for first in range(0, n_starts, size):
-        some = slice(first, first + size)
-        starts = _starts_of(observed, centers[some], lam[some], max_iter, tol)
+        part = slice(first, first + size)
+        starts = _starts_of(observed, centers[part], lam[part], max_iter, tol)
         count = len(starts.mu)
 
-        def told(ended: int, first: int = first) -> None:
+        def ended(number: int, first: int = first) -> None:
             if progress is not None:
-                progress(first + ended)
+                progress(first + number)
 
         n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
-        of_lloyd = told if n_moved == 0 else None  # otherwise the moves end the starts
+        of_lloyd = ended if n_moved == 0 else None  # otherwise the moves end the starts
         if table.is_small:
             core.lloyd([table], [starts], threads, of_lloyd)
         else:
@@ -305,13 +303,17 @@ def run_starts(
         if n_moved > 0:  # in those with the smallest losses that did not merge with another
             order = np.argsort(starts.paths[np.arange(count), starts.n_iter - 1], kind="stable")
             chosen = order[starts.merged_into[order] < 0][:n_moved]
-            core.hartigan(table, starts, np.sort(chosen), threads, told)
-        pieces.append(StartResults.of(starts))
+            core.hartigan(table, starts, np.sort(chosen), threads, ended)
+        results = StartResults.of(starts)
         if verbose is not None:
-            for r, (loss, n_iter) in enumerate(zip(*pieces[-1][1:3], strict=True), first + 1):
-                message = f"start {r}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
-                log_line(message, verbose > 0)
-        told(count)
+            for r in range(count):
+                loss, n_iter = results.losses[r], results.n_iter[r]
+                line = (
+                    f"start {first + r + 1}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
+                )
+                log_line(line, verbose > 0)
+        ended(count)
+        pieces.append(results)
     return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
 
 
@@ -329,20 +331,20 @@ def run_starts_of_each(
     Small tables go to the core together, which spreads the starts of all over the threads.
     """
     each = list(zip(tables, centers, lam, strict=True))
-    if not all(own.table.is_small for own in tables):
-        return [run_starts(*own, max_iter=max_iter, tol=tol, threads=threads) for own in each]
+    if not all(observed.table.is_small for observed in tables):
+        return [run_starts(*fit, max_iter=max_iter, tol=tol, threads=threads) for fit in each]
     starts = [
-        _starts_of(own, begin, penalties(lams, len(begin), own.n_features), max_iter, tol)
-        for own, begin, lams in each
+        _starts_of(observed, begin, penalties(lams, len(begin), begin.shape[2]), max_iter, tol)
+        for observed, begin, lams in each
     ]
-    core.lloyd([own.table for own in tables], starts, threads)
-    return [StartResults.of(own) for own in starts]
+    core.lloyd([observed.table for observed in tables], starts, threads)
+    return [StartResults.of(ended) for ended in starts]
 
 
 def _starts_of(
     observed: Observed, centers: np.ndarray, lam: np.ndarray, max_iter: int, tol: float
-) -> core.Starts:
-    return core.Starts(
+) -> Starts:
+    return Starts(
         centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
         max_iter=max_iter, tol=tol, weights=observed.summary.total_weight,
     )  # fmt: skip
@@ -363,8 +365,8 @@ def centers_of_partition(
 ) -> np.ndarray:
     """(k, p); the mean of all rows where a cluster has no value and there is no penalty."""
     means = np.tile(observed.means, (1, k, 1))
-    own = penalties(lam, 1, observed.n_features)
-    start, only = _starts_of(observed, means, own, 1, 0.0), np.zeros(1, int)
+    lam, only = penalties(lam, 1, observed.n_features), np.zeros(1, int)
+    start = _starts_of(observed, means, lam, 1, 0.0)
     core.add_rows(observed.table, start.centers(only), labels, start.stats, threads)
     core.update(start, only)
     return start.mu[0]
@@ -403,16 +405,17 @@ def with_component_start(
     if k == 1 or n_starts == 1 or p < WIDE * k:
         return centers
     part = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
-    own = penalties(lam, 1, p)[0]
-    scores = _principal_scores(part, own, 2 * k)
+    penalty = penalties(lam, 1, p)[0]
+    scores = _principal_scores(part, penalty, 2 * k)
     if scores is None:
         return centers
     plane = Observed.of(scores, part.weights, np.zeros(scores.shape[1]), threads=threads)
     rng = np.random.RandomState(0)
     begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
-    found = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
-    labels = finish(plane, found.centers[found.best], 0.0, threads)[0]
-    return np.concatenate([centers[:-1], centers_of_partition(part, labels, k, own, threads)[None]])
+    results = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
+    labels = finish(plane, results.centers[results.best], 0.0, threads)[0]
+    last = centers_of_partition(part, labels, k, penalty, threads)
+    return np.concatenate([centers[:-1], last[None]])
 
 
 def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:

@@ -207,13 +207,13 @@ reference_, n_features_in_, feature_names_in_
             blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
-        def told(ended: int) -> None:
+        def progress(ended: int) -> None:
             loss = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min()
             left = len(starts.mu) - ended
             line = f"iteration {starts.n_iter.max()}: loss {loss:.6g}, {left} start(s) go on"
             log_line(line, bool(self.verbose))
 
-        lloyd(BlockRows(blocks), starts, told)
+        lloyd(BlockRows(blocks), starts, progress)
         return StartResults.of(starts)
 
     def _assess(self, blocks: Blocks) -> tuple[float, np.ndarray]:
