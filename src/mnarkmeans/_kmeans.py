@@ -89,8 +89,8 @@ class CentersModel(
     feature_names_in_: np.ndarray
     _STARTS = STARTS  # by name
     _N_INIT = N_INIT
-    # Of the command line: what is told the number of starts that have ended, and a mapping from k
-    # to its Trial, in which a search that is interrupted remembers them.
+    # Of the command line: a function that gets the number of starts that have ended, and a mapping
+    # from k to its Trial, in which a search that is interrupted remembers them.
     _progress: Callable[[int], None] | None = None
     _known: Any = None
 
@@ -160,14 +160,14 @@ class CentersModel(
         return check_init_centers(self.init, k, p)[None]
 
     def _with_better_starts(
-        self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None
+        self, observed: Observed, starts: np.ndarray, lam: Any, chosen: np.ndarray | None
     ) -> np.ndarray:
-        """Of several starts by k-means++ the first goes on from the centres that the choice of lam
-        found, and in wide tables the last one from principal components."""
+        """Of several starts by k-means++ the first goes on from the centres that came with the
+        choice of lam, and in wide tables the last one from principal components."""
         if not isinstance(self.init, str) or self.init != "k-means++" or len(starts) == 1:
             return starts
-        if found is not None:
-            starts = np.concatenate([found[None], starts[1:]])
+        if chosen is not None:
+            starts = np.concatenate([chosen[None], starts[1:]])
         return with_component_start(observed, starts, lam, self._threads())
 
     def _reference(self) -> Any:
@@ -195,7 +195,7 @@ class CentersModel(
         self, observed: Observed, *, max_iter: int, tol: float
     ) -> tuple[Observed, Any, np.ndarray | None]:
         """The table with its reference, and lam: as given, or chosen from the table; and the
-        centres (k, p) that the choice found."""
+        centres (k, p) that came with the choice."""
         features = getattr(self, "feature_names_in_", None)
         lam = check_lam(self.lam, observed.n_features, features)
         given = 1.0 if isinstance(lam, str) else lam
@@ -406,9 +406,9 @@ default="k-means++"
         self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
-        observed, lam, found = self._choose(observed, **self._stopping_rule())
+        observed, lam, chosen = self._choose(observed, **self._stopping_rule())
         check_scale(observed.summary, lam, observed.reference, starts)
-        self._solve(observed, starts, lam, found)
+        self._solve(observed, starts, lam, chosen)
         return self
 
     # ------------------------------------------------------------------------------------------
@@ -426,9 +426,9 @@ default="k-means++"
 
     @with_callbacks
     def _solve(
-        self, observed: Observed, starts: np.ndarray, lam: Any, found: np.ndarray | None = None
+        self, observed: Observed, starts: np.ndarray, lam: Any, chosen: np.ndarray | None = None
     ) -> None:
-        starts = self._with_better_starts(observed, starts, lam, found)
+        starts = self._with_better_starts(observed, starts, lam, chosen)
         progress, task = self._progress, None
         if hasattr(self, "_skl_callbacks"):
             task = self._init_callback_context(max_subtasks=len(starts))

@@ -153,11 +153,11 @@ feature_names_in_
         self._rng = check_random_state(self.random_state)
         sample = self._draw(observed, size)
         starts = self._starts(sample, X, self._rng)
-        sample, self.lam_, found = self._choose(sample, **TRIAL)
+        sample, self.lam_, chosen = self._choose(sample, **TRIAL)
         check_scale(sample.summary, self.lam_, sample.reference, starts)
-        starts = self._with_better_starts(sample, starts, self.lam_, found)
-        chosen = self.missingness_.reference if is_auto(self._reference()) else self.reference
-        self._follows_minimum = isinstance(chosen, str) and chosen == "min"
+        starts = self._with_better_starts(sample, starts, self.lam_, chosen)
+        reference = self.missingness_.reference if is_auto(self._reference()) else self.reference
+        self._follows_minimum = isinstance(reference, str) and reference == "min"
         results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)
         self.start_losses_ = results.losses
         is_given = not isinstance(self.init, str) and not callable(self.init)

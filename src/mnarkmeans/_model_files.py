@@ -304,28 +304,28 @@ def _set_mixture(model: MNARMixture, fitted: dict[str, Any], sizes: dict[str, in
     has_gaps, p = fitted.get("has_gaps"), sizes["p"]
     if not isinstance(has_gaps, np.ndarray) or has_gaps.dtype != bool or has_gaps.shape != (p,):
         raise ValueError(f"has_gaps must be {p} times true or false")
-    found = _checked_missingness(fitted.get("missingness_"), sizes)
+    missingness = _checked_missingness(fitted.get("missingness_"), sizes)
+    name, parameters = missingness.mechanism, missingness.parameters
     model.__dict__.update(
         numbers, lower_bounds_=bounds, lower_bound_=bounds[-1], n_iter_=len(bounds),
-        converged_=bool(fitted.get("converged_")), missingness_=found, mechanism_=found.mechanism,
+        converged_=bool(fitted.get("converged_")), missingness_=missingness, mechanism_=name,
         degrees_of_freedom_=freedom or math.inf, tails_="t" if freedom else "normal",
-        _mechanism=MECHANISMS[found.mechanism](**found.parameters, has_gaps=has_gaps),
+        _mechanism=MECHANISMS[name](**parameters, has_gaps=has_gaps),
     )  # fmt: skip
 
 
-def _checked_missingness(found: Any, sizes: dict[str, int]) -> MixtureMissingness:
-    if not isinstance(found, dict) or set(found) != set(MixtureMissingness._fields):
+def _checked_missingness(stored: Any, sizes: dict[str, int]) -> MixtureMissingness:
+    if not isinstance(stored, dict) or set(stored) != set(MixtureMissingness._fields):
         raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
-    name = found["mechanism"]
+    name = stored["mechanism"]
     if name not in MECHANISMS:
         raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
-    scores = {}
+    rules = {"parameters": MECHANISMS[name].own_parameters}
     for field in ("log_likelihoods", "scores"):
-        known = dict.fromkeys(set(MECHANISMS) & set(found[field]), Parameter("", least=ANY))
-        scores[field] = _numbers(f"missingness_/{field}", found[field], known, sizes)
-    own = MECHANISMS[name].own_parameters
-    parameters = _numbers("missingness_/parameters", found["parameters"], own, sizes)
-    return MixtureMissingness(name, parameters, **scores)
+        compared = set(MECHANISMS) & set(stored[field])
+        rules[field] = dict.fromkeys(compared, Parameter("", least=ANY))
+    numbers = {f: _numbers(f"missingness_/{f}", stored[f], rules[f], sizes) for f in rules}
+    return MixtureMissingness(name, **numbers)
 
 
 def _numbers(

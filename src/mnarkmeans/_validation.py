@@ -179,14 +179,14 @@ LARGEST_WEIGHT = 1e50
 SMALLEST_REACH = 1e-140
 
 
-def check_scale(found: Summary, lam, *points: np.ndarray, vanishing: bool = False) -> None:
+def check_scale(summary: Summary, lam, *points: np.ndarray, vanishing: bool = False) -> None:
     """Refuse numbers whose loss would overflow; if ``vanishing``, also those whose squares are 0.
 
     ``lam``: a number or (p,); ``points``: the reference (p,), centres (..., p).
     """
-    weight, rows = found.weight, [np.reshape(one, (-1, len(found.lowest))) for one in points]
-    lowest = np.vstack([found.lowest, *rows]).min(axis=0)
-    highest = np.vstack([found.highest, *rows]).max(axis=0)
+    weight, p = summary.weight, len(summary.lowest)
+    rows = np.vstack([summary.lowest, summary.highest, *(np.reshape(x, (-1, p)) for x in points)])
+    lowest, highest = rows.min(axis=0), rows.max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         reach = highest - lowest
         penalised = np.maximum(lam, 1.0) * reach**2
@@ -239,43 +239,43 @@ def summarise(
 
 
 def check_summary(
-    X: Any, found: Summary, reference: Any, estimator: Any = None, *, fits: bool = True
+    X: Any, summary: Summary, reference: Any, estimator: Any = None, *, fits: bool = True
 ) -> np.ndarray:
     """The reference (p,). Tables with nothing to cluster or too large values are refused.
 
     ``fits``: the table is one to fit to; the estimator's user is warned of what looks wrong in
     rows X.
     """
-    if fits and not found.observed.any():
+    if fits and not summary.observed.any():
         raise ValueError(
-            f"All {found.n_rows} x {len(found.counts)} values are missing; there is nothing to "
+            f"All {summary.n_rows} x {len(summary.counts)} values are missing; there is nothing to "
             "cluster. Check missing_values and how the table was read."
         )
-    if fits and not found.n_usable:
+    if fits and not summary.n_usable:
         raise ValueError(
             "sample_weight is zero for every row that has an observed value; at least one row must "
             "count."
         )
-    if not np.isfinite(found.sums).all():
+    if not np.isfinite(summary.sums).all():
         raise ValueError(
-            f"The values of column {int(np.flatnonzero(~np.isfinite(found.sums))[0])} are too "
+            f"The values of column {int(np.flatnonzero(~np.isfinite(summary.sums))[0])} are too "
             "large: their sum overflows. Rescale the data."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    center = check_reference(reference, len(found.counts), found.minimum, names)
-    check_scale(found, 1.0, center, vanishing=fits)
+    center = check_reference(reference, len(summary.counts), summary.minimum, names)
+    check_scale(summary, 1.0, center, vanishing=fits)
     if fits and estimator is not None:
         given = None if isinstance(reference, str) else center
-        for message in _doubts(X, found, estimator, given):
+        for message in _doubts(X, summary, estimator, given):
             warn(message, MissingDataWarning)
     return center
 
 
-def check_enough_rows(found: Summary, n_clusters: int, name="n_clusters") -> None:
-    if found.n_usable < n_clusters:
+def check_enough_rows(summary: Summary, n_clusters: int, name="n_clusters") -> None:
+    if summary.n_usable < n_clusters:
         raise ValueError(
-            f"n_samples={found.n_usable} usable rows (with a weight and an observed value, of "
-            f"{found.n_rows}) should be >= {name}={n_clusters}. Ask for fewer clusters."
+            f"n_samples={summary.n_usable} usable rows (with a weight and an observed value, of "
+            f"{summary.n_rows}) should be >= {name}={n_clusters}. Ask for fewer clusters."
         )
 
 
@@ -311,35 +311,37 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=stacklevel)
 
 
-def _doubts(X: Any, found: Summary, estimator: Any, reference: np.ndarray | None) -> Iterator[str]:
+def _doubts(
+    X: Any, summary: Summary, estimator: Any, reference: np.ndarray | None
+) -> Iterator[str]:
     """What looks wrong in a table to fit to; ``reference`` (p,) if it was given in numbers."""
-    if found.n_unseen:
+    if summary.n_unseen:
         label = "the centre nearest to the reference"
         if hasattr(estimator, "mechanism"):
             label = "the cluster most likely to have all values missing"
         yield (
-            f"{found.n_unseen} row(s) have no observed value. They do not affect the centres; "
+            f"{summary.n_unseen} row(s) have no observed value. They do not affect the centres; "
             f"their label is that of {label}."
         )
-    empty = np.flatnonzero(found.counts == 0)
+    empty = np.flatnonzero(summary.counts == 0)
     if len(empty):
         yield (
             f"{len(empty)} feature(s) have no observed value ({_listed(empty, estimator)}). "
             "Their centres are the reference."
         )
     if reference is not None:
-        yield from _far_reference(found, estimator, reference)
+        yield from _far_reference(summary, estimator, reference)
     for code in CODES:  # of missing values, that were taken for values
-        coded = np.flatnonzero((found.lowest == code) | (found.highest == code))
+        coded = np.flatnonzero((summary.lowest == code) | (summary.highest == code))
         coded = np.array([j for j in coded[:MAX_CODED] if _is_code(X, j, code)], int)
         if len(coded):
             yield (
                 f"{code} is far from all other values of {_listed(coded, estimator)}: it looks "
                 f"like a code for missing values. Pass missing_values={code}, or mark them as NaN."
             )
-    mean, largest = found.sums.sum() / max(found.counts.sum(), 1.0), found.highest.max()
-    skewed = found.lowest.min() >= 0 and largest >= max(SMALL_COUNT, VERY_SKEWED * mean)
-    if skewed and np.all(found.sums == np.floor(found.sums)) and _is_whole(X):
+    mean, largest = summary.sums.sum() / max(summary.counts.sum(), 1.0), summary.highest.max()
+    skewed = summary.lowest.min() >= 0 and largest >= max(SMALL_COUNT, VERY_SKEWED * mean)
+    if skewed and np.all(summary.sums == np.floor(summary.sums)) and _is_whole(X):
         yield (
             f"All values are whole numbers up to {largest:g}, {largest / mean:.0f} times their "
             "mean, like raw counts: the largest would dominate the clusters. Take logarithms first "
@@ -347,7 +349,7 @@ def _doubts(X: Any, found: Summary, estimator: Any, reference: np.ndarray | None
         )
 
 
-def _far_reference(found: Summary, estimator: Any, reference: np.ndarray) -> Iterator[str]:
+def _far_reference(summary: Summary, estimator: Any, reference: np.ndarray) -> Iterator[str]:
     """A reference further from the values of features with gaps than these are from each other is
     hardly where values get lost."""
     if hasattr(estimator, "mechanism"):
@@ -359,8 +361,8 @@ def _far_reference(found: Summary, estimator: Any, reference: np.ndarray) -> Ite
         lam = getattr(estimator, "lam", "auto")
         lam = check_lam(lam, len(reference), getattr(estimator, "feature_names_in_", None))
         uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
-    judged = found.has_gaps & (found.observed >= FEWEST_VALUES)
-    far = np.flatnonzero(judged & far_from(reference, found.lowest, found.highest))
+    judged = summary.has_gaps & (summary.observed >= FEWEST_VALUES)
+    far = np.flatnonzero(judged & far_from(reference, summary.lowest, summary.highest))
     if uses_reference and len(far):
         yield (
             f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
