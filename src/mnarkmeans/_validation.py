@@ -185,8 +185,9 @@ def check_scale(summary: Summary, lam, *points: np.ndarray, vanishing: bool = Fa
     ``lam``: a number or (p,); ``points``: the reference (p,), centres (..., p).
     """
     weight, p = summary.weight, len(summary.lowest)
-    rows = np.vstack([summary.lowest, summary.highest, *(np.reshape(x, (-1, p)) for x in points)])
-    lowest, highest = rows.min(axis=0), rows.max(axis=0)
+    rows = [np.reshape(point, (-1, p)) for point in points]
+    lowest = np.vstack([summary.lowest, *rows]).min(axis=0)
+    highest = np.vstack([summary.highest, *rows]).max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         reach = highest - lowest
         penalised = np.maximum(lam, 1.0) * reach**2
