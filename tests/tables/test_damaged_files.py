@@ -221,7 +221,7 @@ CRAFTED = {
 @pytest.mark.parametrize("what", CRAFTED)
 def test_a_crafted_sparse_matrix_is_refused(tmp_path, what):
     (tmp_path / "t.npz").write_bytes(npz_of(**(PARTS | CRAFTED[what])))
-    with pytest.raises(TableError, match=r"damaged sparse matrix|memory"):
+    with pytest.raises(TableError, match=r"not a readable npz|memory"):
         read_table(tmp_path / "t.npz")
 
 
@@ -234,5 +234,5 @@ def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
         archive.writestr("x.npy", buffer.getvalue() + bytes(80))
     for name in ("t.npy", "t.npz"):
-        with pytest.raises(TableError, match=r"not a readable np|not fit into memory"):
+        with pytest.raises(TableError, match=r"not a readable np"):
             read_table(tmp_path / name)

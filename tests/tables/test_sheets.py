@@ -97,7 +97,7 @@ def test_the_first_sheet_that_holds_a_table_is_read_or_the_one_chosen(tmp_path):
     [
         ([], "nothing on this sheet"),
         ([["a", "b"], ["x", "y"]], "no row of numbers"),
-        ([["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"], [1, 2]], "of the entries are words"),
+        ([["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"], [1, 2]], "3 of the entries cannot be"),
         ([["id", "a", "a"], ["r", 1, 2]], "more than one column called 'a'"),
     ],
 )

@@ -102,9 +102,9 @@ def test_names_of_columns_and_raw_files_are_shortened(tmp_path, form):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sample,group\nT1,a\nT2,b\n", "no column of .* holds the row names .* such as 'S1'"),
+        ("sample,group\nT1,a\nT2,b\n", "needs a column that holds the row names .* such as 'S1'"),
         ("sample,group\nS1,a\nS1,b\nS2,c\n", "more than one row for 'S1' in column 'sample'"),
-        ("sample\nS1\nS2\n", "no column besides 'sample'"),
+        ("sample\nS1\nS2\n", "row names of the table, such as 'S1', and another one"),
     ],
 )
 def test_files_that_cannot_be_joined_are_refused(tmp_path, text, message):

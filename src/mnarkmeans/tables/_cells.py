@@ -53,10 +53,11 @@ def is_mark(text: str, *, surely: bool = False) -> bool:
 
 
 def as_float(text: str, decimal: str = ".", *, grouped: bool = False) -> float | None:
-    """The number a text is, with this decimal sign, or None; grouped: 1.234 may be thousands."""
-    text, group = _plain_number(text), OTHER[decimal]
-    if grouped and (match := _GROUPED.match(text)) and match[1] == group:
-        text = text.replace(group, "")
+    """The number a text is, with this decimal sign, or None; grouped: 1,234 is above a thousand."""
+    text, other = _plain_number(text), OTHER[decimal]
+    match = _GROUPED.match(text)
+    if match and match[1] == other and (grouped or match[2] or match[3]):
+        text = text.replace(other, "")
     if "_" in text or (decimal == "," and "." in text):
         return None
     try:
@@ -87,25 +88,25 @@ def _plain_number(text: str) -> str:
     return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
 
 
-def _decimal_sign(text: str, usual: str) -> tuple[str | None, bool]:
-    """The decimal sign a number has, and whether the other sign groups its thousands."""
-    text = _plain_number(text.strip())
-    grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
-    if grouped and (grouped[2] or grouped[3]):
-        return OTHER[grouped[1]], True
-    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text)):
-        return None, False
-    return plain[1], False
-
-
 def find_decimal(rows: list[list[str]], delimiter: str) -> str:
     """The decimal sign that more cells have.
 
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
     """
     usual = "," if delimiter == ";" else "."
-    times = Counter(_decimal_sign(text, usual)[0] for row in rows for text in row[:1000])
+    times = Counter(_decimal_sign(text, usual) for row in rows for text in row[:1000])
     return "," if times[","] > times["."] else "."
+
+
+def _decimal_sign(text: str, usual: str) -> str | None:
+    """The decimal sign of a number, if it can be only one of the two."""
+    text = _plain_number(text.strip())
+    grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
+    if grouped and (grouped[2] or grouped[3]):
+        return OTHER[grouped[1]]
+    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text)):
+        return None
+    return plain[1]
 
 
 class Cells(NamedTuple):
@@ -132,26 +133,31 @@ class Cells(NamedTuple):
         return like > 0 and self.n_numbers + 2 * like >= self.words.total()
 
 
-def read_cells(column: Any, decimal: str, codes: Sequence[str] = ()) -> Cells:
-    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once."""
+def read_cells(
+    column: Any, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
+) -> Cells:
+    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once.
+
+    codes : texts and numbers that mean missing; grouped : the other decimal sign groups thousands
+    """
     import pandas as pd
 
     place, distinct = pd.factorize(column.astype(object))
     times = np.bincount(place[place >= 0], minlength=len(distinct)).tolist()
     texts = [str(value).strip() for value in distinct]
-    grouped = (decimal, True) in {_decimal_sign(text, decimal) for text in texts}
     are_names = are_padded(text for text in texts if not is_mark(text, surely=True))
+    missing = {*codes}, {as_float(code) for code in codes}
     numbers = np.full(len(texts) + 1, np.nan)  # the last one is for missing cells (place -1)
     marks, words = Counter[str](), Counter[str]()
     for i, (value, text) in enumerate(zip(distinct, texts, strict=True)):
-        if text in codes or is_mark(text, surely=True):
+        if text in missing[0] or is_mark(text, surely=True):
             continue
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         number = float(value) if is_number else as_float(text, decimal, grouped=grouped)
-        if number is not None and not are_names:
-            numbers[i] = number
-        else:
+        if number is None or are_names:
             (marks if is_mark(text) else words)[text] += times[i]
+        elif number not in missing[1]:
+            numbers[i] = number
     return Cells(numbers[place], marks, words)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,14 +86,12 @@ class Preparation:
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
-            value = str(getattr(self, name) or "none")
-            if value not in allowed:
-                raise TableError(f"--{name} must be one of {', '.join(allowed)}, not {value!r}")
-            object.__setattr__(self, name, value)
-        if self.log1p and self.log2:
-            raise TableError("--log1p and --log2 are two logarithms; choose one of them")
-        if self.center_rows and self.zscore_rows:
-            raise TableError("--zscore-rows centres rows already; leave --center-rows out")
+            object.__setattr__(self, name, getattr(self, name) or "none")
+            if getattr(self, name) not in allowed:
+                raise TableError(f"--{name} must be one of {', '.join(allowed)}")
+        if (self.log1p and self.log2) or (self.center_rows and self.zscore_rows):
+            raise TableError("--log1p and --log2 exclude each other, as --center-rows and "
+                             "--zscore-rows do; choose one")  # fmt: skip
 
     # --- learning and applying ------------------------------------------------------------------
 
@@ -103,11 +101,10 @@ class Preparation:
         n_clusters : the number of clusters beside which shifts of batches are estimated
         """
         table = self._drop_features(self._zeros_missing(table))
-        given = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
-        fitted, values = Preparation(**given, features=tuple(table.features)), table.values
+        fitted, values = replace(self, features=tuple(table.features)), table.values
         for step in self._steps:
             fitted = replace(fitted, **fitted._learned(step, values, table, n_clusters))
-            values, _, _ = fitted._taken(step, values, table)
+            values = fitted._after(step, values, fitted._numbers(step, values, table))
         return fitted, table, values
 
     def select(self, table: Table) -> Table:
@@ -122,7 +119,7 @@ class Preparation:
         """The prepared values of a table that has exactly these features (see `select`)."""
         values = table.values
         for step in self._steps:
-            values, _, _ = self._taken(step, values, table)
+            values = self._after(step, values, self._numbers(step, values, table))
         return values
 
     def undo(self, values: np.ndarray, table: Table | None = None) -> np.ndarray:
@@ -131,12 +128,15 @@ class Preparation:
         What was taken from rows is undone with the rows of `table`; without it, values (such as
         centres) stay normalised and, where rows were centred, in the units of the clustering.
         """
-        values = np.asarray(values, dtype=float)
-        before, numbers = None if table is None else table.values, {}
-        for step in self._steps:
-            if table is not None or step in ("features", "log"):
-                before, *numbers[step] = self._taken(step, before, table)
-        for step in reversed(self._steps):
+        values, steps, numbers = np.asarray(values, dtype=float), self._steps, {}
+        if table is not None:
+            before = table.values
+            for step in steps:
+                numbers[step] = self._numbers(step, before, table)
+                before = self._after(step, before, numbers[step])
+        elif "features" in steps:
+            numbers["features"] = self._numbers("features", None, None)
+        for step in reversed(steps):
             if step == "log":
                 values = np.exp2(values) if self.log2 else np.expm1(values)
             elif step in numbers:
@@ -151,43 +151,54 @@ class Preparation:
         if step == "normalize":
             return {"level": float(np.median(_row_levels(table, self.normalize)))}
         if step == "batch":
-            return self._learned_batches(values, table, n_clusters)
+            if sp.issparse(values):
+                raise TableError("--batch is for dense tables; this one is sparse")
+            with self._batch_errors():
+                names = self._batches_of_rows(table)
+                for name, groups in table.labels.items():
+                    if name != self.batch:
+                        check_design(np.unique(names, return_inverse=True)[1], groups)
+                center = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            return {"batches": tuple(center.batches_.tolist()), "batch_shifts": center.shifts_}
         if step != "features":
             return {}
-        columns, learned = values.T.tocsr() if sp.issparse(values) else values.T, {}
+        columns = values.T.tocsr() if sp.issparse(values) else values.T
+        spread = None
         if self.scale != "none":
             measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
             spread = _by_row(columns, measure)
-            flat = ~(spread > 0)
-            if flat.any():
-                table.notes.append(f"{flat.sum()} features do not vary and were not scaled")
-            learned["spread"] = np.where(flat, 1.0, spread)
-        if self.center:
-            learned["shift"] = _by_row(columns, np.mean)
-        return learned
+            if n_flat := int((spread == 0).sum()):
+                table.notes.append(f"{n_flat} features do not vary and were not scaled")
+            spread[spread == 0] = 1.0
+        return {"spread": spread, "shift": _by_row(columns, np.mean) if self.center else None}
 
-    def _taken(self, step: str, values: Any, table: Any) -> tuple[Any, Any, Any]:
-        """The values after a step, and what it subtracts and divides by (no logarithm does).
-
-        That is one number, or one for each row, feature or entry. Without values only that.
-        """
-        minus: Any = 0.0
-        by: Any = 1.0
+    def _after(self, step: str, values: Any, numbers: tuple[Any, Any]) -> Any:
+        """The values after a step that subtracts and divides by these numbers."""
         if step == "log":
-            return None if values is None else self._logarithm(values), minus, by
+            return self._logarithm(values)
+        minus, by = numbers
+        if not sp.issparse(values):
+            return ((values - minus) / by).astype(values.dtype, copy=False)
+        at = values.tocoo()
+        minus, by = (np.broadcast_to(x, values.shape)[at.row, at.col] for x in (minus, by))
+        data = ((values.data - minus) / by).astype(values.dtype)
+        return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
+
+    def _numbers(self, step: str, values: Any, table: Any) -> tuple[Any, Any]:
+        """What a step subtracts and divides by: a number, or one for each row, feature or entry."""
         if step == "normalize":
-            by = (_row_levels(table, self.normalize) / self.level)[:, None]
-        elif step == "rows":
+            return 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
+        if step == "rows":
             std = _by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
-            minus, by = _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
-        elif step == "batch":
+            return _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
+        if step == "batch":
             with self._batch_errors():
                 codes = batch_codes(self._batches_of_rows(table), np.array(self.batches))
-            minus = np.asarray(self.batch_shifts)[codes]
-        else:
-            minus = 0.0 if self.shift is None else self.shift
-            by = 1.0 if self.spread is None else self.spread
-        return None if values is None else _changed(values, minus, by), minus, by
+            return np.asarray(self.batch_shifts)[codes], 1.0
+        if step == "log":
+            return 0.0, 1.0
+        minus = 0.0 if self.shift is None else self.shift
+        return minus, 1.0 if self.spread is None else self.spread
 
     def _logarithm(self, values: Any) -> Any:
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
@@ -268,16 +279,14 @@ class Preparation:
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
         """From a model file, whose checksum has told that it is as it was written."""
-        p = len(features)
         try:
             batches = tuple(stored.get("batches", ()))
             found = cls(**stored | {"features": tuple(features), "batches": batches})
-        except (AttributeError, TypeError) as error:
+            for numbers in (found.shift, found.spread, found.batch_shifts):
+                if numbers is not None:
+                    np.reshape(numbers, (-1, len(features)))
+        except (AttributeError, TypeError, ValueError) as error:
             raise TableError("the preparation of the model is damaged; fit it again") from error
-        shapes = {"shift": (p,), "spread": (p,), "batch_shifts": (len(batches), p)}
-        for name, shape in shapes.items():
-            if getattr(found, name) is not None and np.shape(getattr(found, name)) != shape:
-                raise TableError(f"preparation/{name} of the model is damaged; fit it again")
         return found
 
     def _zeros_missing(self, table: Table) -> Table:
@@ -324,17 +333,6 @@ class Preparation:
                  for b in known[self.batch]]  # fmt: skip
         return batch_names(given, len(given))
 
-    def _learned_batches(self, values: Any, table: Table, n_clusters: int) -> dict[str, Any]:
-        if sp.issparse(values):
-            raise TableError("--batch is for dense tables; this one is sparse")
-        with self._batch_errors():
-            names = self._batches_of_rows(table)
-            for name, groups in table.labels.items():
-                if name != self.batch:
-                    check_design(np.unique(names, return_inverse=True)[1], groups)
-            found = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
-        return {"batches": tuple(found.batches_.tolist()), "batch_shifts": found.shifts_}
-
 
 def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
     """(n,) a measure of the observed entries of every row; `empty` of a row without any."""
@@ -343,16 +341,6 @@ def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.
         rows = np.split(values.data, values.indptr[1:-1])
     parts = (row[~np.isnan(row)].astype(float) for row in rows)
     return np.array([measure(part) if part.size else empty for part in parts])
-
-
-def _changed(values: Any, minus: Any, by: Any) -> Any:
-    """(x_ij - minus) / by of observed entries; a number for each row (n, 1) or feature (p,)."""
-    if not sp.issparse(values):
-        return ((values - minus) / by).astype(values.dtype, copy=False)
-    out = values.tocoo()
-    minus, by = (np.broadcast_to(x, values.shape)[out.row, out.col] for x in (minus, by))
-    data = ((out.data - minus) / by).astype(values.dtype)
-    return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
 
 
 def _row_levels(table: Table, kind: str) -> np.ndarray:

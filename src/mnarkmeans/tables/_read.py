@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from .._io import require
 from ._cells import as_float, find_decimal, may_name_rows
 from ._table import Content, ReadOptions, TableError, check_memory, check_unique, unknown_name
-from ._text import Spans, TextFile
+from ._text import TextFile
 
 TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
@@ -50,13 +50,11 @@ def read_content(source: Any, options: ReadOptions) -> Content:
             content = _diann_report(content)
     except (TableError, ImportError):
         raise
-    except PermissionError as error:
-        raise TableError(f"{path} may not be read: permission denied") from error
-    except MemoryError as error:
-        raise TableError(f"{path} does not fit into memory") from error
     except Exception as error:  # libraries have many kinds of error for one cause
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise TableError(f"{path} is not a readable {kind} file ({why}); write it again") from error
+        raise TableError(
+            f"{path} is not a readable {kind} file ({why}); write it again or check the options"
+        ) from error
     content.source |= {"file": path.name, "format": kind}
     return content
 
@@ -147,24 +145,18 @@ def _sheet(path: Path, sheet: Any, options: ReadOptions) -> Content:
     other = "choose another one with --sheet"
     if frame.empty:
         raise TableError(f"{path} has nothing on this sheet; {other}")
+    top = frame[frame.count(axis=1) > 1].iloc[:1, 1:]
+    if top.isna().any(axis=None):  # the names of groups may be in merged cells
+        _fill_merged_cells(path, sheet.title, frame)
     written = [[cell for cell in row if isinstance(cell, str)] for row in frame.to_numpy()]
     decimal = options.decimal or find_decimal(written, "")
-    lines, used = list(frame.index), list(frame.columns)
-
-    def spans() -> Spans:  # openpyxl knows merged cells only after loading everything
-        merged = require("openpyxl", "cli").load_workbook(path)[sheet.title].merged_cells.ranges
-        return {
-            (lines.index(cell.min_row - 1), used.index(cell.min_col - 1)):
-                sum(cell.min_col <= j + 1 <= cell.max_col for j in used)
-            for cell in merged if cell.min_row - 1 in lines and cell.min_col - 1 in used
-        }  # fmt: skip
 
     def as_text(cell: Any) -> str:
         text = "" if cell is None else str(cell)
         return text.replace(".", decimal) if isinstance(cell, float) else text
 
     text = frame.map(as_text).to_csv(sep="\t", header=False, index=False, lineterminator="\n")
-    content = TextFile(path, replace(options, decimal=decimal), text.encode(), spans).read()
+    content = TextFile(path, replace(options, decimal=decimal), text.encode()).read()
     if np.isnan(content.matrix).all() and not any(
         as_float(cell, sign) is not None
         for cell in content.frame.to_numpy().flat if cell for sign in ".,"
@@ -176,6 +168,16 @@ def _sheet(path: Path, sheet: Any, options: ReadOptions) -> Content:
         content.source["decimal"] = decimal
         content.notes.append("the comma was read as the decimal sign of numbers in text cells")
     return content
+
+
+def _fill_merged_cells(path: Path, title: str, frame: Any) -> None:
+    """Repeat what a merged cell holds in all of its columns, except for a title."""
+    sheet = require("openpyxl", "cli").load_workbook(path)[title]
+    for cells in sheet.merged_cells.ranges:
+        row, covered = cells.min_row - 1, range(cells.min_col - 1, cells.max_col)
+        if row in frame.index and covered[0] in frame and frame.loc[row].count() > 1:
+            columns = [j for j in frame.columns if j in covered]
+            frame.loc[row, columns] = frame.at[row, covered[0]]
 
 
 def _from_parquet(path: Path, options: ReadOptions) -> Content:
@@ -209,8 +211,7 @@ def _from_numpy(path: Path, options: ReadOptions) -> Content:
         arrays = dict(stored)
     if "format" in arrays:
         kind = arrays["format"].astype(str).item()
-        parts = [arrays.get(name) for name in PARTS]
-        return _unnamed(_sparse(path, kind, parts, arrays["shape"]))
+        return _unnamed(_sparse(path, kind, [*map(arrays.get, PARTS)], arrays["shape"]))
     if len(arrays) != 1:
         raise TableError(
             f"{path} holds {len(arrays)} arrays ({', '.join(list(arrays)[:4])}); save one, or a "
@@ -303,23 +304,17 @@ def _sparse(path: Path, kind: str, parts: list[Any], shape: Any) -> sp.csr_matri
     """A CSR or CSC matrix from what a file declares as its arrays (or datasets), as CSR."""
     if kind not in SPARSE:
         raise TableError(f"{path} holds a sparse matrix of format {kind!r}; save it as CSR")
-    try:
-        size = tuple(map(int, shape))
-        check_memory(path, 8.0 * (sum(size) + 2 * parts[0].shape[0]))
-        dtype = np.float32 if parts[0].dtype == np.float32 else np.float64
-        data, indices, indptr = (
-            np.asarray(part[:]).astype(wanted, casting="same_kind")
-            for part, wanted in zip(parts, (dtype, np.int64, np.int64), strict=True)
-        )
-        matrix = SPARSE[kind]((data, indices, indptr), shape=size)
-        matrix.check_format(full_check=True)
-        if indptr[-1] != len(data):
-            raise ValueError("indptr does not end at the number of stored entries")
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        if isinstance(error, TableError):
-            raise
-        what = str(error).partition("\n")[0]
-        raise TableError(f"{path} holds a damaged sparse matrix: {what}; write it again") from error
+    size = tuple(map(int, shape))
+    check_memory(path, 8.0 * (sum(size) + 2 * parts[0].shape[0]))
+    dtype = np.float32 if parts[0].dtype == np.float32 else np.float64
+    data, indices, indptr = (
+        np.asarray(part[:]).astype(wanted, casting="same_kind")
+        for part, wanted in zip(parts, (dtype, np.int64, np.int64), strict=True)
+    )
+    matrix = SPARSE[kind]((data, indices, indptr), shape=size)
+    matrix.check_format(full_check=True)
+    if indptr[-1] != len(data):
+        raise ValueError("indptr does not end at the number of stored entries")
     matrix = sp.csr_matrix(matrix)
     matrix.sum_duplicates()
     return matrix

@@ -13,10 +13,8 @@ import codecs
 import csv
 import gzip
 import io
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,20 +38,15 @@ LONGEST_LINE = 1 << 25  # bytes: 100,000 columns of 300 characters each
 SAMPLE_LINES, SAMPLE_SIZE, FEWEST_LINES = 64, 1 << 20, 8  # the first lines, fewer if they are long
 BLOCK, ROWS_OF_BLOCK = 1 << 20, 64  # bytes and rows parsed at once; pyarrow holds about 32 blocks
 REMARKS = ("!", "#!")  # begin the lines around the tables of GEO, and below the names of Perseus
-Spans = dict[tuple[int, int], int]  # columns a merged cell covers, by line and column
 
 
 @dataclass
 class TextFile:
-    """A text file on its way to its columns, or a sheet of a workbook as text with tabs.
-
-    spans : finds the merged cells; called where several lines of names are joined
-    """
+    """A text file on its way to its columns, or a sheet of a workbook as text with tabs."""
 
     path: Path
     options: ReadOptions
     sheet: bytes | None = None
-    spans: Callable[[], Spans] = dict
 
     def read(self) -> Content:
         """Read it in the encoding it seems to have; Windows-1252 is what older programs write."""
@@ -78,41 +71,25 @@ class TextFile:
         return Content(self.names, numbers, frame, decimal=self.decimal, source=source,
                        notes=self.notes)  # fmt: skip
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
-        try:
-            with opener(self.path, "rb") if self.sheet is None else io.BytesIO(self.sheet) as file:
-                yield file
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise TableError(
-                f"{self.path} is a damaged gzip file; copy or download it again"
-            ) from error
-
-    # --- layout -------------------------------------------------------------------------------
+    def _open(self) -> Any:
+        if self.sheet is not None:
+            return io.BytesIO(self.sheet)
+        return (gzip.open if self.path.suffix.lower() == ".gz" else open)(self.path, "rb")
 
     def _encodings(self) -> list[str]:
         """The encoding given, or those to try."""
-        given, path = self.options.encoding, self.path
-        if given is not None:
-            try:
-                "".encode(given)
-            except LookupError:
-                raise TableError(
-                    f"{given!r} is not a known encoding; try utf-8, utf-16 or cp1252"
-                ) from None
-            return [codecs.lookup(given).name.replace("utf-8", "utf-8-sig")]
-        with self._opened() as stream:
+        if self.options.encoding is not None:
+            return [codecs.lookup(self.options.encoding).name.replace("utf-8", "utf-8-sig")]
+        with self._open() as stream:
             start = stream.read(4096)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return ["utf-16"]
-        if start.startswith(b"PK\x03\x04"):
-            raise TableError(f"{path} is an Excel workbook or a zip file; save the table as CSV")
-        if b"\x00" in start:
-            raise TableError(
-                f"{path} is not a text file; its name should end in the format it holds"
-            )
+        if start.startswith(b"PK\x03\x04") or b"\x00" in start:
+            raise TableError(f"{self.path} is not a text file, but perhaps a workbook or an "
+                             "archive; its name should end in the format it holds")  # fmt: skip
         return ["utf-8-sig", "cp1252"]
+
+    # --- layout -------------------------------------------------------------------------------
 
     def _find_layout(self) -> None:
         path, options, lines = self.path, self.options, self._first_lines()
@@ -121,9 +98,7 @@ class TextFile:
         if not rows:
             raise TableError(f"{path} is empty")
         self.decimal = options.decimal or find_decimal(rows[1:] or rows, self.delimiter)
-        found, first, self.notes = find_header(
-            rows, self.decimal, options.header, self.spans, begins[0]
-        )
+        found, first, self.notes = find_header(rows, self.decimal, options.header)
         if first == len(rows):
             raise TableError(f"{path} has a header line but no rows below it")
         names = found or [f"V{j + 1}" for j in range(len(rows[first]))]
@@ -146,7 +121,7 @@ class TextFile:
     def _first_lines(self) -> list[str]:
         lines: list[str] = []
         size = 0
-        with self._opened() as stream, io.TextIOWrapper(stream, self.encoding) as text:
+        with self._open() as stream, io.TextIOWrapper(stream, self.encoding) as text:
             while len(lines) < SAMPLE_LINES and (size < SAMPLE_SIZE or len(lines) <= FEWEST_LINES):
                 line = text.readline(LONGEST_LINE)
                 if len(line) >= LONGEST_LINE:
@@ -158,44 +133,88 @@ class TextFile:
         return lines
 
     def _find_delimiter(self, lines: list[str]) -> str:
-        """The delimiter that splits most lines into the same number of fields, or the one given."""
-        given, decimal, scores = self.options.delimiter, self.options.decimal, {}
+        """The delimiter given, or the one that splits most lines into the same number of fields."""
+        given, decimal = self.options.delimiter, self.options.decimal
+        if given is not None:
+            given = given.replace("\\t", "\t")
+            if len(given) != 1 or not given.isascii() or given in '"\r\n':
+                raise TableError(f"--delimiter must be one character, such as ';', not {given!r}")
+            return given
         quoted = any('"' in line for line in lines)  # then a decimal comma need not split
+        scores = {}
         for delimiter in DELIMITERS if quoted else DELIMITERS.replace(decimal or "", ""):
             counts = Counter(len(row) for row in _split(lines, delimiter)[1] if len(row) > 1)
             fields, times = max(counts.items(), key=lambda x: (x[1], x[0]), default=(0, 0))
             # Names may contain a blank in every row: another delimiter that splits as evenly wins.
             scores[delimiter] = (times, delimiter != " ", fields)
         best = max(scores, key=lambda d: scores[d])
-        if given is None:
-            return best if scores[best][0] or decimal != "," else ";"
-        given = given.replace("\\t", "\t")
-        if len(given) != 1 or not given.isascii() or given in '"\r\n':
-            raise TableError(f"--delimiter must be one character, such as ';', not {given!r}")
-        if scores[best][0] and all(given not in line for line in lines):
-            raise TableError(f"{self.path} has no {given!r} between its columns; they seem to be "
-                             f"separated by {best!r}: leave --delimiter out")  # fmt: skip
-        return given
+        return best if scores[best][0] or decimal != "," else ";"
 
     # --- parsing ------------------------------------------------------------------------------
 
-    def _parse(self, text: set[int]) -> tuple[np.ndarray, dict[str, list[Any]]]:
+    def _parse(self, text: set[int]) -> tuple[np.ndarray, dict[str, Any]]:
         """Numbers (n, q) of the columns that hold nothing else, and the other columns by name.
 
         text : columns that may hold words
         """
+        arrow = require("pyarrow", "cli")
+        numeric = [j for j in range(len(self.names)) if j not in text]
+        values, n = np.empty((0, len(numeric))), 0
+        parts: dict[int, list[Any]] = {j: [] for j in text}
+        size, ragged = 0, list[Any]()
+        try:
+            with self._open() as stream, self._reader(stream, text, ragged) as reader:
+                for batch in reader:
+                    size += batch.nbytes
+                    check_memory(self.path, size)
+                    begin, n = n, n + len(batch)
+                    if n > len(values):
+                        values.resize((n + n // 8, len(numeric)), refcheck=False)
+                    for k, j in enumerate(numeric):
+                        values[begin:n, k] = batch.column(j)
+                    for j, chunks in parts.items():
+                        chunks.append(batch.column(j))
+        except arrow.ArrowInvalid as error:
+            if ragged:
+                raise self._ragged(ragged[0]) from error
+            if "UTF8" in str(error):
+                raise UnicodeError(error) from error
+            if "straddling" in str(error):
+                raise self._endless_line() from error
+            if "conversion error to double" not in str(error):
+                raise
+            del values, parts  # the memory of the first attempt
+            return self._parse({*range(len(self.names))})
+        values.resize((n, len(numeric)), refcheck=False)
+        texts, floats = {}, []
+        for j in sorted(parts):
+            column = arrow.chunked_array(parts.pop(j), arrow.string())
+            # Beside columns of numbers these are known to hold words.
+            cast = None if numeric or j in self.kept_as_text else _as_floats(column, self.decimal)
+            if cast is None:
+                texts[self.names[j]] = column.to_pylist()
+            else:
+                floats.append(cast)
+        if any("\n" in (column[-1] or "") for column in texts.values() if column):
+            with self._open() as stream:
+                if sum(line.count(b'"') for line in stream) % 2:
+                    raise TableError(f"{self.path} has a quote that is opened and never closed")
+        return np.column_stack(floats) if floats else values, texts
+
+    def _reader(self, stream: Any, text: set[int], ragged: list[Any]) -> Any:
+        """pyarrow's reader; the first row of another length is put into `ragged`."""
         csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
         names = [str(j) for j in range(len(self.names))]
         types = {n: arrow.string() if j in text else arrow.float64() for j, n in enumerate(names)}
-        wrong: list[Any] = []
 
         def handle(row: Any) -> str:
             if row.text.startswith(REMARKS):
                 return "skip"
-            wrong.append(row)
+            ragged.append(row)
             return "error"
 
-        how = (
+        return csv.open_csv(
+            stream,
             csv.ReadOptions(
                 column_names=names, use_threads=False, block_size=self.block_size,
                 skip_rows=self.lines_above, encoding=self.encoding.replace("utf-8-sig", "utf8"),
@@ -206,54 +225,17 @@ class TextFile:
             csv.ConvertOptions(column_types=types, null_values=SURE_SPELLINGS,
                                strings_can_be_null=True, decimal_point=self.decimal),
         )  # fmt: skip
-        batches, size = [], 0
-        try:
-            with self._opened() as stream, csv.open_csv(stream, *how) as reader:
-                for batch in reader:
-                    batches.append(batch)
-                    size += batch.nbytes
-                    check_memory(self.path, size)
-        except arrow.ArrowInvalid as error:
-            if "conversion error to double" not in str(error):
-                raise self._explained(error, wrong) from error
-            return self._parse({*range(len(names))})
-        columns = arrow.Table.from_batches(batches, reader.schema).columns
-        del batches, batch
-        for j in text - self.kept_as_text:
-            columns[j] = _with_numbers(columns[j], self.decimal)
-        numeric = [j for j, column in enumerate(columns) if column.type == arrow.float64()]
-        values = np.empty((len(columns[0]), len(numeric)))
-        for k, j in enumerate(numeric):  # what is copied is freed
-            values[:, k], columns[j] = columns[j], None
-        texts = {
-            name: column.to_pylist()
-            for name, column in zip(self.names, columns, strict=True) if column is not None
-        }  # fmt: skip
-        if any("\n" in (column[-1] or "") for column in texts.values() if column):
-            with self._opened() as stream:
-                if sum(line.count(b'"') for line in stream) % 2:
-                    raise self._unreadable("a quote is opened and never closed")
-        return values, texts
 
-    def _explained(self, error: Exception, wrong: list[Any]) -> Exception:
-        """What pyarrow's error means."""
-        if wrong:
-            row = wrong[0]
-            return TableError(
-                f"row {row.number - self.lines_above} of {self.path}, {row.text.strip()[:30]!r}, "
-                f"has {row.actual_columns} fields where {row.expected_columns} were expected "
-                f"(separated by {self.delimiter!r}); the file may be damaged or need another "
-                "--delimiter or --decimal"
-            )
-        if "UTF8" in str(error):
-            return UnicodeError(error)
-        return self._endless_line() if "straddling" in str(error) else self._unreadable(str(error))
-
-    def _unreadable(self, why: str) -> TableError:
-        return TableError(f"{self.path} cannot be read as a table: {why}")
+    def _ragged(self, row: Any) -> TableError:
+        return TableError(
+            f"row {row.number - self.lines_above} of {self.path}, {row.text.strip()[:30]!r}, has "
+            f"{row.actual_columns} fields where {row.expected_columns} were expected (separated by "
+            f"{self.delimiter!r}); the file may be damaged or need another --delimiter or --decimal"
+        )
 
     def _endless_line(self) -> TableError:
-        return self._unreadable(f"it has a line of more than {LONGEST_LINE >> 20} MB")
+        return TableError(f"{self.path} has a line of more than {LONGEST_LINE >> 20} MB, so it is "
+                          "no table")  # fmt: skip
 
 
 def _split(lines: list[str], delimiter: str) -> tuple[list[int], list[list[str]]]:
@@ -273,18 +255,18 @@ def _split(lines: list[str], delimiter: str) -> tuple[list[int], list[list[str]]
     return begins, rows
 
 
-def _with_numbers(column: Any, decimal: str) -> Any:
-    """A column of texts as floats if it holds numbers alone, otherwise as it is."""
+def _as_floats(column: Any, decimal: str) -> np.ndarray | None:
+    """A column of texts as numbers, if it holds nothing else."""
     arrow, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     plain = compute.utf8_trim_whitespace(column)
     if decimal == ",":
         if compute.any(compute.match_substring(plain, ".")).as_py():
-            return column
+            return None
         plain = compute.replace_substring(plain, ",", ".")
     try:
-        return plain.cast(arrow.float64())
+        return np.asarray(plain.cast(arrow.float64()))
     except arrow.ArrowInvalid:
-        return column
+        return None
 
 
 # --- header -----------------------------------------------------------------------------------
@@ -300,27 +282,19 @@ MOST_LINES_ABOVE = 20  # of which the last may hold the names
 
 
 def find_header(
-    rows: list[list[str]],
-    decimal: str,
-    given: bool | None,
-    spans: Callable[[], Spans],
-    skipped: int,
+    rows: list[list[str]], decimal: str, given: bool | None
 ) -> tuple[list[str] | None, int, list[str]]:
     """Names of the columns (None: there are none), the first row below them, and notes.
 
     rows : the first rows as texts; missing cells are ''
-    spans : finds the merged cells; called where several lines of names are joined
-    skipped : lines above that are known to be no part of the table
     """
     rows = [[text.strip() for text in row] for row in rows]
     usual, title = Counter(map(len, rows)).most_common(1)[0][0], 0
     while usual > 2 and title < len(rows) - 2 and _is_title(rows[title], usual):
         title += 1
     top, last = (title + i for i in _lines_of_names(rows[title:], decimal))
-    notes, above = [], skipped + top
-    if above:
-        notes.append(f"{above} {'lines were' if above > 1 else 'line was'} skipped above the table")
     first, *below = rows[top:]
+    notes = [f"{top} {'lines were' if top > 1 else 'line was'} skipped above the table"] * (top > 0)
     if given is None:
         given = not _is_measured(first, below, decimal)
     if not given:
@@ -333,7 +307,7 @@ def find_header(
     names = rows[top : last + 1]
     if not 1 < len(names) <= MOST_HEADERS:
         return first, top + 1, notes
-    joined = _join_headers(names, {(i - top, j): width for (i, j), width in spans().items()})
+    joined = _join_headers(names)
     example = next((name for name in joined if not any(name in row for row in names)), joined[-1])
     notes.append(f"{len(names)} lines of names were joined, such as {example!r}")
     return joined, last + 1, notes
@@ -393,19 +367,19 @@ def _is_measured(first: list[str], below: list[list[str]], decimal: str) -> bool
     return bool(near) and 2 * sum(near) >= len(near) and not (len(steps) and names)
 
 
-def _join_headers(lines: list[list[str]], spans: Spans) -> list[str]:
-    """One name for each column from several lines of names; groups extend over their columns.
+def _join_headers(lines: list[list[str]]) -> list[str]:
+    """One name for each column from several lines of names.
 
-    spans : a merged cell covers its own columns, any other group those up to the next one
+    A group extends over the columns to its right, unless it stands over each of its own.
     """
     *above, joined = lines
-    for i, upper in reversed(list(enumerate(above))):
+    for upper in reversed(above):
+        groups, group = list(upper), ""
         if upper[1:].count("") > joined[1:].count(""):
-            group, end = "", len(upper)
             for j, (text, below) in enumerate(zip(upper, joined, strict=True)):
                 if text:
-                    group, end = text, j + spans.get((i, j), len(upper))
-                elif below and j < end:
-                    upper = [*upper[:j], group, *upper[j + 1 :]]
-        joined = [" ".join(filter(None, pair)) for pair in zip(upper, joined, strict=True)]
+                    group = "" if j and text == upper[j - 1] else text
+                elif below:
+                    groups[j] = group
+        joined = [" ".join(filter(None, pair)) for pair in zip(groups, joined, strict=True)]
     return joined

@@ -170,51 +170,55 @@ class _Tidy:
         few = len(self.rows) < content.matrix.shape[0]
         self.content = content.at(self.rows) if few else content
         self.matrix = without_codes(self.content.matrix, options.missing_value)
+        self.places = content.places
         self.left_out: dict[str, str] = {}  # columns, and why
-        self.cells: dict[str, Cells] = {}  # of columns of text
-        self.numbers: dict[str, np.ndarray] = {}  # of columns that are not in the matrix
+        self.cells: dict[str, Cells] = {}  # of columns that are not in the matrix
 
     def table(self) -> Table:
         """The rows that are kept, with the columns that hold measurements as features."""
-        content, options, matrix, named = self.content, self.options, self.matrix, self.whole.ids
-        id_column = self.id_column() if named is None else None
+        content, options, matrix = self.content, self.options, self.matrix
+        n, named_by_file = matrix.shape[0], content.ids is not None
+        id_column = None if named_by_file else self.id_column()
         observed = matrix.getnnz(axis=0) if sp.issparse(matrix) else _n_observed(matrix)
-        places = content.places
+        used = []
         for name in content.names:
-            reason = NAMES_ROWS if name == id_column else self.requested(name)
-            if reason is None and not self.of_model:
-                reason = content.unused.get(name)
-            if reason is None and name in places and not observed[places[name]]:
+            if name == id_column:
+                continue
+            reason = self.requested(name)
+            if reason is None and name in self.places and not observed[self.places[name]]:
                 reason = NEVER_OBSERVED
             if reason := reason or self.not_measured(name):
                 self.left_out[name] = reason
-        self.left_out.pop(id_column or "", None)
-        used = [n for n in content.names if n not in self.left_out and n != id_column]
+            else:
+                used.append(name)
         self.check_columns(used)
-        if self.numbers.keys() & {*used}:
-            columns = (self.numbers[n] if n in self.numbers else matrix[:, places[n]] for n in used)
-            values = np.column_stack([*columns])
+        if self.cells.keys() & {*used}:
+            values = np.column_stack([self.numbers(name) for name in used])
         elif len(used) < matrix.shape[1]:
-            values = by_rows(matrix[:, [places[name] for name in used]])
+            values = by_rows(matrix[:, [self.places[name] for name in used]])
         else:  # most of the memory is not copied where it need not be
             values = matrix
-        ids, unnamed = content.ids, np.zeros(matrix.shape[0], bool)
+        ids, unnamed = content.ids, np.zeros(n, bool)
         if ids is None:
-            ids = np.array([str(i + 1) for i in range(matrix.shape[0])], dtype=object)
+            ids = np.array([str(i + 1) for i in range(n)], dtype=object)
         if id_column is not None:
             names = content.column(id_column)
             unnamed = names.isna().to_numpy()
             ids = np.where(unnamed, "row " + ids, names.astype(str).to_numpy(dtype=object))
-        marks: Counter[str] = sum((self.cells[n].marks for n in used if n in self.cells), Counter())
-        notes = self.notes + (["read as missing: " + listed(marks)] if marks else [])
-        notes += [] if self.of_model and named is not None else content.notes
+        notes = self.notes
+        if marks := sum((self.cells[x].marks for x in used if x in self.cells), Counter[str]()):
+            notes.append("read as missing: " + listed(marks))
+        if not (self.of_model and named_by_file):
+            notes += content.notes
         if sp.issparse(values):
             notes.append("entries that are not stored count as missing")
-        absent = [(n, why) for n, why in content.unused.items() if n not in content.names]
+        absent = [(x, why) for x, why in content.unused.items() if x not in content.names]
+        labels = {name: content.column(name) for name in self.labels}
         found = Table(
             values, ids, used, (id_column or "").strip() or "id",
             [*self.left_out.items(), *absent], notes,
-            labels={name: _without(content.column(name), options) for name in self.labels},
+            labels={name: column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
+                    for name, column in labels.items()},
             feature_labels=self.genes(id_column, ids) | content.feature_labels,
             source={"id_column": id_column, "unnamed_rows": int(unnamed.sum())} | content.source
             | {"missing_value": list(options.missing_value)},
@@ -223,7 +227,11 @@ class _Tidy:
         self.check_values(found)
         if not options.transpose:
             return found
-        return found.transposed(named=id_column is not None or named is not None)
+        return found.transposed(named=id_column is not None or named_by_file)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """The numbers of a column."""
+        return self.cells[name].numbers if name in self.cells else self.matrix[:, self.places[name]]
 
     def check_values(self, table: Table) -> None:
         """No infinite value, which has no distance to anything; a row and a column at least."""
@@ -250,7 +258,7 @@ class _Tidy:
     # --- requests -----------------------------------------------------------------------------
 
     def requested(self, name: str) -> str | None:
-        """Why a column is set aside by request, or None."""
+        """Why a column is set aside by request or by the file, or None."""
         options = self.options
         if name in self.labels:
             return "known classes, kept aside"
@@ -262,16 +270,18 @@ class _Tidy:
             return "dropped as requested"
         if options.columns and not matches(name, options.columns):
             return "not among the columns requested"
-        return None
+        return None if self.of_model else self.content.unused.get(name)
 
     def check_names(self) -> None:
         """Names and patterns that fit no column are mistakes, but for what a model remembers."""
         content, options = self.whole, self.options
-        if content.ids is not None and options.id_column is not None:
-            raise TableError("--id-column is for files of columns; this file names its rows itself")
         if content.ids is not None and not options.transpose:
             check_unique(self.name, content.names)
-        for option in ("drop", "columns") if not self.of_model else ():
+        if self.of_model:
+            return
+        if content.ids is not None and options.id_column is not None:
+            raise TableError("--id-column is for files of columns; this file names its rows itself")
+        for option in ("drop", "columns"):
             for pattern in getattr(options, option):
                 if not any(matches(name, (pattern,)) for name in content.names):
                     raise unknown_name(f"column for --{option}", pattern, content.names)
@@ -297,23 +307,22 @@ class _Tidy:
     # --- columns ------------------------------------------------------------------------------
 
     def not_measured(self, name: str) -> str | None:
-        """Why a column is no measurement, or None; its numbers and cells are kept."""
+        """Why a column is no measurement, or None."""
         content, codes = self.content, self.options.missing_value
-        if name not in content.places:
+        if name not in self.places:
             series = content.frame[name]
             if getattr(series.dtype, "kind", "O") in "cbmM":
                 return f"not numbers ({series.dtype})"
-            cells = self.cells[name] = read_cells(series, content.decimal, codes)
+            # Whoever gives the decimal sign says that the other one groups thousands.
+            grouped = self.options.decimal is not None and not self.of_model
+            cells = self.cells[name] = read_cells(series, content.decimal, codes, grouped=grouped)
             if cells.words:
                 return self.text(name, cells)
-            self.numbers[name] = without_codes(cells.numbers, codes)
-            if not _n_observed(self.numbers[name]):
+            if not cells.n_numbers:
                 return NEVER_OBSERVED
         if not self.free:
             return None
-        numbers = (
-            self.numbers[name] if name in self.numbers else self.matrix[:, content.places[name]]
-        )
+        numbers = self.numbers(name)
         if is_identifier(name) and not (numbers % 1 > 0).any():
             return IDENTIFIER
         first, n = numbers[0], len(numbers)
@@ -322,26 +331,25 @@ class _Tidy:
 
     def text(self, name: str, cells: Cells) -> str:
         """Why a column with words is left out; a refusal if most of it seems to be numbers."""
-        example = shortened(cells.doubtful or next(iter(cells.words)))
-        if cells.doubtful and cells.looks_measured:
-            sign = '","' if "," in cells.doubtful else "."
-            raise TableError(
-                f"column {name!r} looks like measurements but cannot be read as numbers, such as "
-                f"{example!r}; if {sign} is the decimal sign of the whole file add --decimal "
-                f"{sign}, otherwise use --drop {quoted(name)}"
-            )
-        if self.free and is_identifier(name):
-            return f"{IDENTIFIER}, such as {example!r}"
+        doubtful, n_words = cells.doubtful, cells.words.total()
+        example = f"such as {shortened(next(iter(cells.words)))!r}"
         # Of the many columns of a known program only its samples matter.
-        family, n_words = sample_family(self.content.names) or "*", cells.words.total()
-        if n_words <= 4 * cells.n_numbers and matches(name, [family]):
+        family = sample_family(self.content.names) or "*"
+        if doubtful and cells.looks_measured:
+            sign, other = ('","', ".") if "," in doubtful else (".", '","')
+            hint = (f"if {sign} is the decimal sign of the whole file add --decimal {sign}, if it "
+                    f"groups thousands add --decimal {other}")  # fmt: skip
+        elif self.free and is_identifier(name):
+            return f"{IDENTIFIER}, {example}"
+        elif n_words <= 4 * cells.n_numbers and matches(name, [family]):
             codes = " ".join(f"--missing-value {quoted(w)}" for w, _ in cells.words.most_common(3))
-            raise TableError(
-                f"column {name!r} holds numbers, but {n_words} of the entries are words: "
-                f"{listed(cells.words)}; if they mean missing add {codes}, otherwise use --drop "
-                f"{quoted(name)}"
-            )
-        return f"text, such as {example!r}"
+            hint = f"if they mean missing add {codes}"
+        else:
+            return f"text, {example}"
+        raise TableError(
+            f"column {name!r} looks like measurements, but {n_words} of the entries cannot be read "
+            f"as numbers: {listed(cells.words)}; {hint}, otherwise use --drop {quoted(name)}"
+        )
 
     def id_column(self) -> str | None:
         """The column that names the rows: the one given, a well-known name, or unique text."""
@@ -376,7 +384,8 @@ class _Tidy:
     def check_columns(self, used: list[str]) -> None:
         """Refuse a table that is mostly unread, long, or without numbers; say what to do."""
         content, left_out = self.content, self.left_out
-        unread = [n for n, one in self.cells.items() if n in left_out and one.looks_measured]
+        unread = [name for name in left_out if name in self.cells
+                  and self.cells[name].looks_measured]  # fmt: skip
         if len(unread) > len(used):
             example = shortened(next(iter(self.cells[unread[0]].words)))
             raise TableError(
@@ -398,12 +407,12 @@ class _Tidy:
                     )
         if not used:
             wanted = self.features or left_out
-            found = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)[:200]
-            what = "the table has no numeric column to cluster"
+            reasons = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)
+            what = "numeric column to cluster"
             if self.of_model:
-                like = min(self.features or self.options.columns or ("V1",))
-                what = f"the table has no numbers in the columns of the model, such as {like!r}"
-            raise TableError(f"{what} ({found or 'it has no such column'})")
+                what = f"numbers in the columns of the model, such as {min(wanted, default='V1')!r}"
+            why = reasons[:200] or "it has no such column"
+            raise TableError(f"{self.name} has no {what} ({why}); is the --delimiter right?")
 
 
 def _rule(rule: str) -> tuple[str, str]:
@@ -421,7 +430,7 @@ def _holds(column: Any, value: str) -> np.ndarray:
         return missing | np.array([not text for text in texts])
     number = as_float(value)
     same = [
-        text == value or (value != "*" and fnmatchcase(text, value))
+        fnmatchcase(text, value) or text == value
         or (number is not None and as_float(text) == number)
         for text in texts
     ]  # fmt: skip
@@ -430,10 +439,6 @@ def _holds(column: Any, value: str) -> np.ndarray:
 
 def _n_observed(numbers: np.ndarray) -> Any:
     return len(numbers) - np.isnan(numbers).sum(axis=0)
-
-
-def _without(column: Any, options: ReadOptions) -> np.ndarray:
-    return column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
@@ -463,42 +468,30 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
     if content.ids is not None:
         raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
     frame, names = content.to_frame(), [str(i).strip() for i in table.ids]
-    key, place = _matched_names(where, frame, names)
-    if len(frame.columns) == 1:
-        raise TableError(f"{where} has no column besides {key!r}, which names the rows")
+    joins = []
+    for change in (list, short_names):
+        ours = change(names)
+        for column in frame.columns:
+            theirs = change(["" if text is None else str(text).strip() for text in frame[column]])
+            joins.append((len({*ours} & {*theirs} - {""}), str(column), ours, theirs))
+    n_shared, key, ours, theirs = max(joins, key=lambda join: join[0])
+    if not n_shared or len(frame.columns) == 1:
+        raise TableError(f"{where} needs a column that holds the row names of the table, such as "
+                         f"{names[0]!r}, and another one")  # fmt: skip
+    if twice := {name for name, times in Counter(theirs).items() if times > 1} & {*ours} - {""}:
+        raise TableError(f"{where} has more than one row for {min(twice)!r} in column {key!r}; "
+                         "give one for each")  # fmt: skip
+    place = {text: i for i, text in enumerate(theirs)}
     for name in frame.columns.drop(key):
         values = _plain_values(frame[name], content.decimal)
-        table.annotations[str(name)] = [None if i is None else values[i] for i in place]
-    if None in place:
-        absent = place.count(None)
+        table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
+    if absent := sum(name not in place for name in ours):
         table.notes.append(f"{absent:,} of {len(names):,} rows are not in {where.name}")
     for name in labels:
         if name not in (*table.labels, *table.annotations):
             raise unknown_name("column", name, (*table.labels, *table.annotations))
         if name not in table.labels:
             table.labels[name] = np.array(table.annotations[name], dtype=object)
-
-
-def _matched_names(path: Path, frame: Any, names: list[str]) -> tuple[str, list[int | None]]:
-    """The column that names the rows, and where each row of the table is in the file."""
-    candidates = []
-    for change in (list, short_names):
-        ours = change(names)
-        for column in frame.columns:
-            texts = change(["" if text is None else str(text).strip() for text in frame[column]])
-            times = Counter(texts)
-            matched = sum(name != "" and name in times for name in {*ours})
-            candidates.append((matched, str(column), ours, texts, times))
-    matched, key, ours, texts, times = max(candidates, key=lambda one: one[0])
-    if not matched:
-        raise TableError(f"no column of {path} holds the row names of the table, such as "
-                         f"{names[0]!r}; add one")  # fmt: skip
-    for name in ours:
-        if times[name] > 1:
-            raise TableError(f"{path} has more than one row for {name!r} in column {key!r}; "
-                             "give one for each")  # fmt: skip
-    place = {text: i for i, text in enumerate(texts)}
-    return key, [place.get(name) for name in ours]
 
 
 def _plain_values(column: Any, decimal: str) -> list[Any]:
