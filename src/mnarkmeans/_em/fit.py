@@ -202,7 +202,7 @@ def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: i
 
 # --- tempering ------------------------------------------------------------------------------------
 
-DRAWS = 12  # bootstrap tables
+MAX_DRAWS = 12  # bootstrap tables; fewer where each has many rows
 DRAW_ITER, DRAW_TOL = 10, 1e-4  # EM of each, from where the fit ended
 MANY_ROWS = 1000  # per cluster: parameters are known well enough
 POWERS = np.linspace(0.1, 1.0, 46)
@@ -233,14 +233,15 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
     own = posteriors(observed, parameters, em.threads).memberships
     at = np.arange(n), own.argmax(axis=1)
     believed = 0.0
-    for _ in range(DRAWS):
+    draws = min(MAX_DRAWS, math.ceil(2 * MANY_ROWS * k / em.n_rows))
+    for _ in range(draws):
         drawn = rng.standard_gamma(weights)  # a weight of w is w rows
         drawn *= weights.sum() / drawn.sum()
         other = replace(em, observed=replace(observed, weights=drawn))
         *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=DRAW_TOL)
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships
-        believed += float(weights @ memberships[at]) / DRAWS
+        believed += float(weights @ memberships[at]) / draws
     own_belief = [weights @ tempered(own, power)[at] for power in POWERS]
     power = float(np.interp(believed, own_belief, POWERS))
     return 1.0 - min(1.0, share / FEW_GAPS) * (1.0 - power**2)
