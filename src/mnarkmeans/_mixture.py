@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
 from ._em.fit import Candidate, fit, temper_of, tempered
-from ._em.mechanisms import MECHANISMS, columns
+from ._em.mechanisms import MECHANISMS, entries
 from ._io import Saving
 from ._observed import Observed
 from ._solver import effective_threads
@@ -273,8 +273,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         parameters, mechanism = self._parameters(), self._mechanism
         share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_))
         each = rows.log_likelihoods - math.log1p(-share)
-        for j, some, values in columns(observed, mechanism.has_gaps):
-            each[some] += mechanism.log_observed(values, j)
+        for at, features, values in entries(observed, mechanism.has_gaps):
+            each += np.bincount(at, mechanism.log_observed(values, features), len(each))
         return np.where(observed.weights > 0, each, 0.0)
 
     def _totals(self, X: Any) -> tuple[float, int, float]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -33,24 +33,30 @@ from .._observed import Observed, seen_in
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MIN_LOG = -700.0  # of a probability
 TINY = 1e-300  # smallest divisor
+ROUNDING = 1e-12  # of a log-likelihood, and more than it
 
 # --- the observed values --------------------------------------------------------------------------
 
+ENTRIES_AT_ONCE = 1 << 20
 
-def columns(
+
+def entries(
     observed: Observed, features: np.ndarray
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Of some features (p,) of bool: the number, the rows that observe it, and their values less
-    the reference."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The observed entries of some features (p,) of bool: rows, features, which rise, and values
+    less the reference. Several features at a time."""
     source = observed.source.tocsc() if observed.is_sparse else observed.source
-    for j in map(int, np.flatnonzero(features)):
+    chosen, at_once = np.flatnonzero(features), max(1, ENTRIES_AT_ONCE // observed.n_rows)
+    for begin in range(0, len(chosen), at_once):
+        part = source[:, chosen[begin : begin + at_once]]
         if observed.is_sparse:
-            stored = slice(*source.indptr[j : j + 2])
-            rows, values = source.indices[stored], source.data[stored]
+            rows, values = part.indices, part.data
+            numbers = np.repeat(np.arange(part.shape[1]), np.diff(part.indptr))
         else:
-            rows = np.flatnonzero(seen_in(source[:, j], observed.missing))
-            values = source[rows, j]
-        yield j, rows, values.astype(np.float64) - observed.reference[j]
+            seen = seen_in(part, observed.missing).T
+            values, (numbers, rows) = part.T[seen], np.nonzero(seen)
+        columns = chosen[begin + numbers]
+        yield rows, columns, values.astype(np.float64) - observed.reference[columns]
 
 
 class Bins(NamedTuple):
@@ -59,6 +65,9 @@ class Bins(NamedTuple):
     centers: np.ndarray  # (p, bins) mean of each bin
     weights: np.ndarray  # (p, bins)
     scale: np.ndarray  # (p,) standard deviation of the observed values
+
+
+CUTS = np.r_[np.linspace(0.0, 0.1, 24, endpoint=False), np.linspace(0.1, 1.0, 40)]
 
 
 class Values:
@@ -70,23 +79,23 @@ class Values:
         self.missing_rate = np.clip(1.0 - observed.summary.counts / n_rows, 0.0, 1.0)  # (p,)
         self.missing_share = float(self.missing_rate.mean())
 
-    def _columns(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Features with missing values, their values and row weights."""
-        for j, rows, values in columns(self.observed, self.has_gaps):
+    def _entries(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Features, values and weights of the entries of features with missing values."""
+        for rows, columns, values in entries(self.observed, self.has_gaps):
             weights = self.observed.weights[rows]
-            if weights.any():
-                yield j, values[weights > 0], weights[weights > 0]
+            some = weights > 0
+            yield columns[some], values[some], weights[some]
 
     @cached_property
     def histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Squares of the values of all features: geometric means of bins, and their weights."""
         width, lowest, n_bins = 0.1, math.log(TINY), 1 << 14  # of log x^2, up to the largest float
-        weight, logs = np.zeros(n_bins), np.zeros(n_bins)
-        for _, values, weights in self._columns():
+        weight, logs = np.zeros((2, n_bins))
+        for _, values, weights in self._entries():
             log = np.log(np.maximum(values**2, TINY))
             place = ((log - lowest) / width).astype(np.intp)
-            np.add.at(weight, place, weights)
-            np.add.at(logs, place, weights * log)
+            weight += np.bincount(place, weights, n_bins)
+            logs += np.bincount(place, weights * log, n_bins)
         used = weight > 0
         return np.exp(logs[used] / weight[used]), weight[used]
 
@@ -100,25 +109,31 @@ class Values:
     def nearest(self) -> np.ndarray:
         """(p,) the smallest distance from the reference; inf where no value could be missing."""
         nearest = np.full(len(self.has_gaps), np.inf)
-        for j, values, _ in self._columns():
-            nearest[j] = np.abs(values).min()
+        for columns, values, _ in self._entries():
+            np.minimum.at(nearest, columns, np.abs(values))
         return nearest
 
     @cached_property
     def bins(self) -> Bins:
-        cuts = np.r_[np.linspace(0.0, 0.1, 24, endpoint=False), np.linspace(0.1, 1.0, 40)]
-        shape = len(self.has_gaps), len(cuts)
-        centers, weight, scale = np.zeros(shape), np.zeros(shape), np.ones(shape[0])
-        for j, values, weights in self._columns():
-            values, place = np.unique(values, return_inverse=True)
-            weights = np.bincount(place, weights)
-            middle = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
-            bins = np.searchsorted(cuts, middle, side="right") - 1
-            weight[j] = np.bincount(bins, weights, len(cuts))
-            centers[j] = np.bincount(bins, weights * values, len(cuts))
-            centers[j] /= np.maximum(weight[j], TINY)
-            scale[j] = math.sqrt(max(float(np.cov(values, aweights=weights, ddof=0)), 1e-24))
-        return Bins(centers, weight, scale)
+        shape = len(self.has_gaps), len(CUTS)
+        weight, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
+        for columns, values, weights in self._entries():
+            order = np.lexsort((values, columns))
+            values, weights = values[order], weights[order]
+            first = np.r_[True, (np.diff(values) > 0) | (np.diff(columns) > 0)]  # of equal values
+            weights = np.bincount(np.cumsum(first) - 1, weights)
+            values, columns = values[first], columns[first]
+            total = np.bincount(columns, weights, shape[0])
+            share = np.cumsum(weights) - 0.5 * weights - (np.cumsum(total) - total)[columns]
+            bins = np.searchsorted(CUTS, share / total[columns], side="right") - 1
+            place = columns * len(CUTS) + bins
+            weight += np.bincount(place, weights, weight.size).reshape(shape)
+            sums += np.bincount(place, weights * values, weight.size).reshape(shape)
+            mean = np.bincount(columns, weights * values, shape[0]) / np.maximum(total, TINY)
+            squares += np.bincount(columns, weights * (values - mean[columns]) ** 2, shape[0])
+        total = weight.sum(axis=1)
+        scale = np.sqrt(np.maximum(squares / np.maximum(total, TINY), 1e-24))
+        return Bins(sums / np.maximum(weight, TINY), weight, np.where(total > 0, scale, 1.0))
 
 
 def newton_step(value: Callable[[Any], Any], at: Any, width: Any, reach: Any) -> Any:
@@ -126,13 +141,14 @@ def newton_step(value: Callable[[Any], Any], at: Any, width: Any, reach: Any) ->
     several points at once (their axis is the first).
 
     Derivatives are differences over ``width``; a step of at most ``reach`` is shortened until it
-    does not lower the value, or not made.
+    does not lower the value by more than rounding, or not made.
     """
     now, less, more = value(np.array([at, at - width, at + width]))
     slope, bend = 0.5 * (more - less) / width, (more - 2.0 * now + less) / width**2
     step = np.clip(slope / np.maximum(np.abs(bend), 1e-12), -reach, reach)
+    least = now - ROUNDING * np.abs(now)
     for _ in range(6):
-        worse = np.logical_not(value(at + step) >= now)
+        worse = np.logical_not(value(at + step) >= least)
         if not worse.any():
             break
         step = np.where(worse, 0.25 * step, step)
@@ -347,36 +363,45 @@ class Decaying(Mechanism):
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        """From the best point of a grid."""
+        """The best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
-        log_t = np.repeat(np.linspace(-4.0, 8.0, 9), 3)
+        t = np.repeat(np.exp(np.linspace(-4.0, 8.0, 9)) / values.scale, 3)
         c = np.tile(share + (1.0 - share) * np.array([0.05, 0.5, 0.99]), 9)
-        top = cls._value(values, clusters, log_t, logit(c)).argmax()
-        best = cls(math.exp(log_t[top]) / values.scale, float(c[top]), values.has_gaps)
-        for _ in range(5):
-            best = best.update(values, clusters)
-        return best
+        top = cls._value(values, clusters, t, c).argmax()
+        return cls(float(t[top]), float(c[top]), values.has_gaps)
 
     def update(self, values: Values, clusters: Clusters) -> Self:
-        """Newton's method for log t, in units of the mean square, and for logit c."""
-        value = partial(self._value, values, clusters)
-        log_t, logit_c = np.log(max(self.t * values.scale, TINY)), logit(self.c)
-        log_t = newton_step(lambda at: value(at, logit_c), log_t, 1e-3, 2.0)
-        logit_c = newton_step(lambda at: value(log_t, at), logit_c, 1e-3, 2.0)
-        log_t, logit_c = np.clip([log_t, logit_c], -BOUND, BOUND)
-        return replace(self, t=math.exp(log_t) / values.scale, c=float(expit(logit_c)))
+        """A Newton step for log t, and one for logit c."""
+        scale, gaps = values.scale, clusters.gaps.sum()
+
+        def t_of(log_t: Any) -> Any:
+            return np.exp(np.clip(log_t, -BOUND, BOUND)) / scale
+
+        def c_of(logit_c: Any) -> Any:
+            return expit(np.clip(logit_c, -BOUND, BOUND))
+
+        def value_of_t(log_t: Any) -> Any:
+            return self._value(values, clusters, t_of(log_t), self.c)
+
+        def value_of_c(logit_c: Any) -> Any:
+            return gaps * np.log(c_of(logit_c)) + self._seen(values, t, c_of(logit_c))
+
+        t = float(t_of(newton_step(value_of_t, np.log(max(self.t * scale, TINY)), 1e-3, 2.0)))
+        c = float(c_of(newton_step(value_of_c, logit(self.c), 1e-3, 2.0)))
+        return replace(self, t=t, c=c)
+
+    @classmethod
+    def _value(cls, values: Values, clusters: Clusters, t: Any, c: Any) -> Any:
+        """Log-likelihood at points (...) of t and c, which may be numbers."""
+        mean, variance, gaps = (one.ravel() for one in clusters[:3])
+        rate = _by_curve(np.asarray(t)[..., None], mean, variance) + ANYWHERE
+        return gaps.sum() * np.log(c) + np.log(rate) @ gaps + cls._seen(values, t, c)
 
     @staticmethod
-    def _value(values: Values, clusters: Clusters, log_t: Any, logit_c: Any) -> np.ndarray:
-        """Log-likelihood at points (...) of the two, which may be numbers."""
-        log_t, logit_c = (
-            np.minimum(np.maximum(one, -BOUND), BOUND)[..., None] for one in (log_t, logit_c)
-        )
-        t, c = np.exp(log_t) / values.scale, expit(logit_c)
-        mean, variance, gaps = (one.ravel() for one in clusters[:3])
+    def _seen(values: Values, t: Any, c: Any) -> Any:
+        """Of the observed values alone."""
         squares, weights = values.histogram
-        rate = _by_curve(t, mean, variance) + ANYWHERE
-        return np.log(c * rate) @ gaps + _log_seen(t, c, squares) @ weights
+        return _log_seen(np.asarray(t)[..., None], np.asarray(c)[..., None], squares) @ weights
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         """A mixture of two normals: by the curve, or anywhere."""
@@ -391,8 +416,7 @@ class Decaying(Mechanism):
         return _log_seen(self.t, self.c, x**2)
 
     def total_log_observed(self, values: Values) -> float:
-        squares, weights = values.histogram
-        return float(weights @ _log_seen(self.t, self.c, squares))
+        return float(self._seen(values, self.t, self.c))
 
     @property
     def n_parameters(self) -> int:
@@ -518,7 +542,7 @@ class BelowLimit(Mechanism):
         def value(c: np.ndarray) -> np.ndarray:
             return self._value(values, clusters, c, self.zeta)
 
-        return replace(self, c=newton_step(value, self.c, 0.1 * self.zeta, values.bins.scale))
+        return replace(self, c=newton_step(value, self.c, 1e-3 * self.zeta, values.bins.scale))
 
     def _value(
         self, values: Values, clusters: Clusters, c: np.ndarray, zeta: np.ndarray
