@@ -363,12 +363,15 @@ class Decaying(Mechanism):
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        """The best point of a grid."""
+        """From the best point of a grid."""
         share = float(values.missing_rate[values.has_gaps].mean()) if values.has_gaps.any() else 0.5
         t = np.repeat(np.exp(np.linspace(-4.0, 8.0, 9)) / values.scale, 3)
         c = np.tile(share + (1.0 - share) * np.array([0.05, 0.5, 0.99]), 9)
         top = cls._value(values, clusters, t, c).argmax()
-        return cls(float(t[top]), float(c[top]), values.has_gaps)
+        best = cls(float(t[top]), float(c[top]), values.has_gaps)
+        for _ in range(5):
+            best = best.update(values, clusters)
+        return best
 
     def update(self, values: Values, clusters: Clusters) -> Self:
         """A Newton step for log t, and one for logit c."""
