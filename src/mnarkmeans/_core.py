@@ -650,7 +650,7 @@ class SoftSums(NamedTuple):
     counts: np.ndarray  # (k, p) weight of the observed entries
     squares: np.ndarray  # (k, p) of the observed values, less the shift, squared
     log_likelihood: float
-    pulls: np.ndarray | None = None  # (k, p) what counts became; None: the same
+    pulls: np.ndarray  # (k, p) what counts became
 
 
 class SoftRows(NamedTuple):
@@ -681,7 +681,7 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
     out = structs.Softened(sizes, *sums)
     each = (20.0 if heavy else 3.0) * k
     _over(table, "soften", _mixture_struct(mixture, shift, p), out, threads=threads, per_entry=each)
-    pulls = sums[3] if heavy else None
+    pulls = sums[3] if heavy else sums[1]
     return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls)
 
 

@@ -137,12 +137,13 @@ class EM:
         """Sums over the rows for given posteriors (n, k), of values less the means."""
         shared = memberships * self.observed.weights[:, None]
         centred = replace(self.observed, reference=self.observed.means)
-        total = np.zeros((3, memberships.shape[1], self.observed.n_features))
+        totals = np.zeros((3, memberships.shape[1], self.observed.n_features))
         for begin in range(0, len(shared), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             values, seen = replace(centred, source=centred.source[part]).zero_filled()
-            total += [shared[part].T @ one for one in (values, seen, values**2)]
-        return SoftSums(shared.sum(axis=0), total[0], total[1], total[2], 0.0)
+            totals += [shared[part].T @ one for one in (values, seen, values**2)]
+        sums, counts, squares = totals
+        return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0, counts)
 
     # --- E-step ---------------------------------------------------------------------------------
 
@@ -183,15 +184,14 @@ class EM:
         sizes = sums.sizes + hidden
         weights = (sizes + 1e-14) / (sizes + 1e-14).sum()
         gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) + hidden[:, None]
-        pulls = sums.counts if sums.pulls is None else sums.pulls
-        total, count, values = sums.sums, pulls, sums.counts
+        total, count, values = sums.sums, sums.pulls, sums.counts
         if missing is not None:
             weight = gaps * missing.weight
             filled = missing.mean + (reference - shift)
             total, count, values = total + weight * filled, count + weight, values + gaps
         known = count > LEAST_VALUES
         mean = np.where(known, total / np.where(known, count, 1.0), now.means - shift)
-        residuals = sums.squares - 2.0 * sums.sums * mean + pulls * mean**2
+        residuals = sums.squares - 2.0 * sums.sums * mean + sums.pulls * mean**2
         residuals = np.maximum(residuals, 0.0)
         if missing is not None:
             residuals = residuals + weight * (missing.variance + (filled - mean) ** 2)
@@ -323,11 +323,10 @@ def by_width(clusters: Clusters, widths: Any) -> Clusters:
     if widths is None:
         return clusters
     (w, posterior), p = widths, clusters.mean.shape[1]
-    return Clusters(
-        np.tile(clusters.mean, (len(w), 1)),
-        (clusters.variance / w[:, None, None]).reshape(-1, p),
-        (clusters.gaps * posterior).reshape(-1, p),
-        np.tile(clusters.sizes, len(w)),
+    return clusters._replace(
+        mean=np.tile(clusters.mean, (len(w), 1)),
+        variance=(clusters.variance / w[:, None, None]).reshape(-1, p),
+        gaps=(clusters.gaps * posterior).reshape(-1, p),
     )
 
 

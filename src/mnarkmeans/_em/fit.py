@@ -79,17 +79,20 @@ def fit(
     """
     spherical = model.covariance_type == "spherical"
     ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
-    n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
+    has_gaps = ems[0].observed.has_gaps.any()
+    # A complete table is left to GaussianMixture.
+    freedoms = {"normal": [0.0], "t": [FREEDOM], "auto": [0.0, FREEDOM] if has_gaps else [0.0]}
     if last is not None:
-        tails = {"normal": 0.0, "t": last.freedom or FREEDOM}
-        last = last._replace(freedom=tails.get(model.tails, last.freedom))
+        freedoms["auto"] = [last.freedom]
+        last = last._replace(freedom=freedoms[model.tails][0])
     runs: list[Candidate] = []
+    n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
     for start in range(n_init):
         if last is not None:
             partitions = [posteriors(ems[0].observed, last, threads).memberships]
         else:
             partitions = _partitions(ems, model, rng)
-        kinds = runs or _candidates(ems, model, partitions[0], last)
+        kinds = runs or _candidates(ems, model, partitions[0], freedoms[model.tails])
         compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
         new = _begin(kinds, model, partitions, short, last)
@@ -108,29 +111,24 @@ def fit(
 
 
 def _candidates(
-    ems: list[EM], model: Any, memberships: np.ndarray, last: Parameters | None
+    ems: list[EM], model: Any, memberships: np.ndarray, freedoms: list[float]
 ) -> list[Candidate]:
-    has_gaps = ems[0].observed.has_gaps
-    # A complete table is left to GaussianMixture.
-    both = [0.0, FREEDOM] if has_gaps.any() else [0.0]
-    freedoms = {"normal": [0.0], "t": [FREEDOM], "auto": both}[model.tails]
-    if last is not None:
-        freedoms = [last.freedom]
+    n_gaps = int(ems[0].observed.has_gaps.sum())
     names = [model.mechanism]
     if model.mechanism == "auto":
-        names = list(MECHANISMS) if has_gaps.any() else ["mcar"]
-    found = []
+        names = list(MECHANISMS) if n_gaps else ["mcar"]
+    candidates = []
     for freedom in freedoms:
         prior = model.variance_prior
         if prior == "auto":
             prior = prior_weight(ems[0], memberships, freedom)
-        own = [em.with_prior(float(prior)) for em in ems]
-        for name in names:
-            for number, em in enumerate(own if MECHANISMS[name].uses_reference else own[:1]):
-                if model.mechanism != "auto" or MECHANISMS[name].is_possible(em.values):
-                    n_chosen = int(has_gaps.sum()) if number > 0 else 0
-                    found.append(Candidate(em, name, freedom, n_chosen))
-    return found
+        with_prior = [em.with_prior(float(prior)) for em in ems]
+        for name, kind in ((name, MECHANISMS[name]) for name in names):
+            for number, em in enumerate(with_prior if kind.uses_reference else with_prior[:1]):
+                if model.mechanism != "auto" or kind.is_possible(em.values):
+                    n_chosen = n_gaps if number > 0 else 0
+                    candidates.append(Candidate(em, name, freedom, n_chosen))
+    return candidates
 
 
 def _begin(
@@ -161,7 +159,7 @@ def _begin(
             one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
             for memberships in led or partitions
         ]
-        if last is not None and last.mechanism.suits(one.mechanism, one.em.values):
+        if last is not None and last.mechanism.suits(one.mechanism, one.em.observed.has_gaps):
             starts = [last]
         runs = [one.run(short, model, start) for start in starts]
         begun.append(max(runs, key=lambda run: run.objective))

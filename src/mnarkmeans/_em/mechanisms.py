@@ -209,9 +209,9 @@ class Mechanism:
         """Whether no observed value contradicts it."""
         return True
 
-    def suits(self, name: str, values: Values) -> bool:
-        """Whether EM can go on from it, with a mechanism of this name and a table like the last."""
-        return self.name == name and np.array_equal(self.has_gaps, values.has_gaps)
+    def suits(self, name: str, has_gaps: np.ndarray) -> bool:
+        """Whether EM with a mechanism of this name can go on from it."""
+        return self.name == name and np.array_equal(self.has_gaps, has_gaps)
 
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_parameters}
@@ -257,8 +257,6 @@ class Mechanism:
 
 # --- rates that do not depend on x ----------------------------------------------------------------
 
-PRIOR_ROWS = 2.0  # weight of the feature's overall rate in every rate of a cluster
-
 
 @dataclass(frozen=True)
 class ByClass(Mechanism):
@@ -269,16 +267,31 @@ class ByClass(Mechanism):
     name: ClassVar[str] = "class"
     own_parameters: ClassVar = {"rates": Parameter("kp", most=1.0)}
     ignorable: ClassVar[bool] = True
+    prior_rows: ClassVar[float] = 2.0  # weight of the feature's overall rate in every rate
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
-        gaps, rows = cls._expected(values, clusters)
-        own = cls(np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0), values.has_gaps)
-        shared = own._shared()
-        sizes = rows - (rows.sum() - clusters.sizes.sum()) / len(rows)  # without the prior's
-        gain = (sizes * _divergence(own.rates, shared.rates))[:, values.has_gaps].sum()
-        more = own.n_parameters - shared.n_parameters
-        return shared if gain <= 0.5 * more * math.log(max(sizes.sum(), 2.0)) else own
+        each = cls(cls._rates(values, clusters), values.has_gaps)
+        shared = each._shared()
+        _, sizes = cls._counts(clusters)
+        gain = (sizes * _divergence(each.rates, shared.rates))[:, values.has_gaps].sum()
+        more = each.n_parameters - shared.n_parameters
+        return shared if gain <= 0.5 * more * math.log(max(sizes.sum(), 2.0)) else each
+
+    def update(self, values: Values, clusters: Clusters) -> Self:
+        new = replace(self, rates=self._rates(values, clusters))
+        return new._shared() if self.is_shared else new
+
+    @staticmethod
+    def _counts(clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+        """Missing values (k, p) and rows (k, 1)."""
+        return clusters.gaps, clusters.sizes[:, None]
+
+    @classmethod
+    def _rates(cls, values: Values, clusters: Clusters) -> np.ndarray:
+        gaps, sizes = cls._counts(clusters)
+        gaps = gaps + cls.prior_rows * values.missing_rate
+        return np.clip(gaps / np.maximum(sizes + cls.prior_rows, TINY), 0.0, 1.0)
 
     @property
     def is_shared(self) -> bool:
@@ -292,21 +305,10 @@ class ByClass(Mechanism):
         common = self.rates[:, self.has_gaps].mean(axis=1, keepdims=True)
         return replace(self, rates=np.where(self.has_gaps, common, self.rates))
 
-    @classmethod
-    def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
-        """Missing values (k, p) and rows (k, 1), the prior's included."""
-        gaps = clusters.gaps + PRIOR_ROWS * values.missing_rate
-        return gaps, clusters.sizes[:, None] + PRIOR_ROWS
-
-    def update(self, values: Values, clusters: Clusters) -> Self:
-        gaps, rows = self._expected(values, clusters)
-        new = replace(self, rates=np.clip(gaps / np.maximum(rows, TINY), 0.0, 1.0))
-        return new._shared() if self.is_shared else new
-
     def log_prior(self, values: Values) -> float:
-        """-PRIOR_ROWS times the divergence of a cluster's rates from those of the table."""
+        """Minus the divergence of the rates from those of the table, in so many rows."""
         common = np.broadcast_to(values.missing_rate, self.rates.shape)
-        return -PRIOR_ROWS * float(_divergence(common, self.rates)[:, self.has_gaps].sum())
+        return -self.prior_rows * float(_divergence(common, self.rates)[:, self.has_gaps].sum())
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         rates = np.broadcast_to(self.rates, mean.shape)
@@ -327,19 +329,17 @@ class ByChance(ByClass):
 
     name: ClassVar[str] = "mcar"
     own_parameters: ClassVar = {"rates": Parameter("1p", most=1.0)}
+    prior_rows: ClassVar[float] = 0.0
 
-    @classmethod
-    def _expected(cls, values: Values, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
+    @staticmethod
+    def _counts(clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
         return clusters.gaps.sum(axis=0, keepdims=True), clusters.sizes.sum(keepdims=True)[:, None]
 
-    def log_prior(self, values: Values) -> float:
-        return 0.0
 
-
-def _divergence(own: np.ndarray, common: np.ndarray) -> np.ndarray:
-    """Log-likelihood ratio per row, of own rates against common ones."""
-    missing = xlogy(own, own / np.maximum(common, TINY))
-    return missing + xlogy(1.0 - own, (1.0 - own) / np.maximum(1.0 - common, TINY))
+def _divergence(rates: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Log-likelihood ratio per row."""
+    missing = xlogy(rates, rates / np.maximum(others, TINY))
+    return missing + xlogy(1.0 - rates, (1.0 - rates) / np.maximum(1.0 - others, TINY))
 
 
 # --- around the reference -------------------------------------------------------------------------

@@ -120,7 +120,13 @@ reference_, n_features_in_, feature_names_in_
         with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
             self._keep(self._run(blocks, X), blocks.dtype)
-            self._keep_loss(*self._assess(blocks))
+            mu, lam = (
+                self.cluster_centers_.astype(np.float64),
+                penalties(self.lam_, 1, len(blocks.means)),
+            )
+            fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
+            loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted, mu[None])
+            self._keep_loss(loss, self.cluster_sizes_)
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
             labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
@@ -215,14 +221,6 @@ reference_, n_features_in_, feature_names_in_
 
         lloyd(BlockRows(blocks), starts, progress)
         return StartResults.of(starts)
-
-    def _assess(self, blocks: Blocks) -> tuple[float, np.ndarray]:
-        """The loss at the fitted centres, and the rows of each."""
-        mu = self.cluster_centers_.astype(np.float64)
-        lam = penalties(self.lam_, 1, self.n_features_in_)
-        fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
-        loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted)
-        return loss, self.cluster_sizes_
 
     def _map_rows(self, X: Any, method: str) -> Any:
         """What a method of the model gives for every block, as a Dask array of two dimensions."""

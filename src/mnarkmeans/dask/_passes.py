@@ -1,10 +1,9 @@
 """What is done to each block: Lloyd's loop, k-means||, and the judgement of the final centres.
 
     step       the centres of the active starts -> S, C, N of the block
-    costly     the loss of each row at a start's centres -> rows that could fill an empty cluster
+    costly     the centres of a start -> rows that could fill an empty cluster
     add_up     the labels of a start, some changed -> S, C, N of the block
-    loss_at    the labels of a start, other centres -> the loss, by direct differences
-    assess     the final centres -> the loss and the rows of each cluster
+    assess     the labels of a start, other centres -> the loss, and the rows of each cluster
     draw       the candidates so far -> rows far from all of them
 
 Every function is pure as far as results go: a task that runs twice, or on another worker, gives
@@ -90,22 +89,21 @@ def add_up(block: Block, first: int, partition: Partition) -> core.Stats:
     return stats
 
 
-def loss_at(block: Block, first: int, partition: Partition, mu: np.ndarray) -> float:
-    """The loss of the block with these labels and the centres mu (1, k, p)."""
+def assess(
+    block: Block, first: int, partition: Partition, mu: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The loss of the block with these labels and the centres mu (1, k, p), by direct differences,
+    and the rows of each cluster."""
     centers, labels = partition._replace(mu=mu).centers, partition.labels(block, first)
-    return core.loss_of(block.table(first), centers, labels, threads=1)
-
-
-def assess(block: Block, first: int, partition: Partition) -> tuple[float, np.ndarray]:
-    """The loss of the block, and the number of its rows in each cluster."""
-    return core.label_and_loss(block.table(first), partition.centers, threads=1)[1:]
+    loss = core.loss_of(block.table(first), centers, labels, threads=1)
+    return loss, np.bincount(labels, minlength=mu.shape[1])
 
 
 Costly = tuple[np.ndarray, ...]  # members of each cluster (k,); costs, numbers and labels of rows
 
 
 def costly(block: Block, first: int, partition: Partition, most: int) -> Costly:
-    """Of each cluster up to ``most`` rows that count and cost most."""
+    """Up to ``most`` rows that count and cost most."""
     labels, costs = partition.labels(block, first), np.empty(block.n_rows)
     core.loss_of(block.table(first), partition.centers, labels, threads=1, each=costs)
     counted = block.weights > 0.0
@@ -118,9 +116,7 @@ def merge_costly(parts: list[Costly], most: int) -> Costly:
     """The rows stay in the order of their numbers."""
     members, *columns = zip(*parts, strict=True)
     costs, rows, labels = map(np.concatenate, columns)
-    order = np.lexsort((rows, -costs, labels))
-    rank = np.arange(len(order)) - np.searchsorted(labels[order], labels[order])
-    kept = np.sort(order[rank < most])
+    kept = np.sort(np.lexsort((rows, -costs))[:most])
     return sum(members), costs[kept], rows[kept], labels[kept]
 
 
@@ -130,25 +126,24 @@ class BlockRows:
     def __init__(self, blocks: Blocks):
         self.blocks = blocks
         self._partitions: dict[int, Partition] = {}  # of the last pass
-        self._moved = False  # rows, since that pass
 
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
         """Blocks remember the labels their centres gave. Where rows were moved since, sums are made
         afresh: the rows that were moved cost most, and would leave their rounding behind."""
+        fresh = fresh or any(len(one.rows) for one in self._partitions.values())
         sent = Partition(starts.mu[active], starts.lam[active], starts.reference, starts.shift)
         self._partitions = {
             int(r): sent._replace(mu=sent.mu[[a]], lam=sent.lam[[a]]) for a, r in enumerate(active)
         }
-        *stats, largest = self.blocks.reduce(
-            step, merge_steps, sent, active, len(starts.mu), fresh or self._moved
-        )
+        *stats, largest = self.blocks.reduce(step, merge_steps, sent, active, len(starts.mu), fresh)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[active] = new
-        self._moved = False
         return largest
 
     def rescue(self, starts: core.Starts, r: int) -> None:
-        most, partition = int(np.sum(starts.stats.sizes[r] <= 0.0)), self._partitions[r]
+        """The last row of a cluster stays: of each, one costly row may be of no use."""
+        partition = self._partitions[r]
+        most = int(np.sum(starts.stats.sizes[r] <= 0.0)) + partition.mu.shape[1]
         merge = partial(merge_costly, most=most)
         members, costs, rows, labels = self.blocks.reduce(costly, merge, partition, most)
         taken = core.choose_rescued(costs, labels, members)
@@ -158,10 +153,10 @@ class BlockRows:
         partition = partition._replace(rows=rows[by_row], clusters=clusters[by_row])
         for kept, new in zip(starts.stats, self.blocks.reduce(add_up, add, partition), strict=True):
             kept[r] = new[0]
-        self._partitions[r], self._moved = partition, True
+        self._partitions[r] = partition
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
-        return self.blocks.reduce(loss_at, sum, self._partitions[r], starts.mu[[r]])
+        return self.blocks.reduce(assess, add, self._partitions[r], starts.mu[[r]])[0]
 
 
 # --- starting centres -----------------------------------------------------------------------------
@@ -233,22 +228,20 @@ def _closest(
     Distances are those of mean-filled rows: the loss with lam = 1 and the means as reference. Only
     the candidates that the block has not seen yet are compared.
     """
-    known, start = block.cache.get("nearest", (None, 0))
-    if start > len(candidates):  # a task of an earlier round that runs again
-        known, start = None, 0
-    if known is None or start < len(candidates):
-        mu = np.ascontiguousarray(candidates[None, start:])
+    n_rows, none = block.n_rows, (np.full(block.n_rows, np.inf), np.zeros(block.n_rows, int), 0)
+    costs, labels, n_seen = block.cache.get("nearest", none)
+    if n_seen > len(candidates):  # a task of an earlier round that runs again
+        costs, labels, n_seen = none
+    if n_seen < len(candidates):
+        mu = np.ascontiguousarray(candidates[None, n_seen:])
         centers = core.Centers(mu, penalties(1.0, 1, len(means)), means, means)
-        table, values = block.table(first), np.empty(block.n_rows)
-        labels = core.assign(table, centers, threads=1)[0]
-        core.loss_of(table, centers, labels, threads=1, each=values)
-        if known is not None:
-            closer = values < known[0]
-            labels = np.where(closer, labels + start, known[1])
-            values = np.where(closer, values, known[0])
-        known = values, labels
-    block.cache["nearest"] = known, len(candidates)
-    return known
+        table, new_costs = block.table(first), np.empty(n_rows)
+        new_labels = core.assign(table, centers, threads=1)[0]
+        core.loss_of(table, centers, new_labels, threads=1, each=new_costs)
+        labels = np.where(new_costs < costs, new_labels + n_seen, labels)
+        costs = np.minimum(costs, new_costs)
+    block.cache["nearest"] = costs, labels, len(candidates)
+    return costs, labels
 
 
 def on_sample(start: Callable[..., np.ndarray], blocks: Blocks, *how: Any) -> np.ndarray:
