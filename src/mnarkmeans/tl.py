@@ -25,7 +25,7 @@ from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import seen_in, with_nan
 from ._solver import log_line
-from ._validation import MissingDataWarning, by_position
+from ._validation import MissingDataWarning, check_lam, check_reference, is_named
 from .metrics import verdict
 from .missingness._paragraph import lam_words
 
@@ -131,10 +131,13 @@ def mnar_kmeans(
     X, used = _usable(matrix, columns, missing)
     if zero_is_missing:
         _check_expression(X)
+    chosen: dict[str, Any] = {"lam": lam, "reference": reference, "random_state": random_state}
     names = adata.var_names if use_rep is None else range(len(used))
-    chosen: dict[str, Any] = {"random_state": random_state}
-    for name, numbers in (("lam", lam), ("reference", reference)):
-        chosen[name] = _of_used(name, by_position(name, numbers, names), used)
+    if np.ndim(lam) or is_named(lam):
+        chosen["lam"] = np.asarray(check_lam(lam, len(used), names))[used]
+    if np.ndim(reference) or is_named(reference):
+        no_minimum = np.zeros(len(used))  # is needed where numbers are given
+        chosen["reference"] = check_reference(reference, len(used), no_minimum, names)[used]
     results: dict[str, Any] = {}
     if batch_key is not None:
         batches = _entry(adata.obs, batch_key, "obs").to_numpy()
@@ -251,6 +254,7 @@ def _observed_columns(X: Any, missing: float) -> np.ndarray:
         observed = dask.delayed(_observed_columns)
         return np.any(dask.compute(*(observed(block, missing) for block in blocks)), axis=0)
     if sparse.issparse(X):
+        X = X.tocsr()  # blocks of Dask arrays may be CSC
         return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
     return np.any(seen_in(X, missing), axis=0)
 
@@ -275,18 +279,6 @@ def _check_expression(X: Any) -> None:
             MissingDataWarning,
             stacklevel=3,
         )
-
-
-def _of_used(name: str, numbers: Any, used: np.ndarray) -> Any:
-    """One number per column used, from one per column of the matrix."""
-    if isinstance(numbers, str) or np.ndim(numbers) == 0:
-        return numbers
-    if np.shape(numbers) != used.shape:
-        raise ValueError(
-            f"{name} must be one number or one per column ({len(used)}); "
-            f"got an array of shape {np.shape(numbers)}."
-        )
-    return np.asarray(numbers)[used]
 
 
 def _dense_with_nan(X: Any, missing: float) -> np.ndarray:
