@@ -1,14 +1,12 @@
 """Every baseline alike; fills, dissimilarities and mixtures by hand or against a rival."""
 
 import pickle
-import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes the next line work
 from sklearn.impute import IterativeImputer
 
@@ -36,13 +34,11 @@ def test_labels_and_centres_in_data_units(name):
     make = pickle.loads(pickle.dumps(BASELINES[name]))  # for processes of their own
     model = make(2, 0).set_params(n_init=5)
     assert (model.n_clusters, model.random_state) == (2, 0)
-    labels = model.fit_predict(data)
-    assert labels.shape == (len(data),)
+    labels, centers = model.fit_predict(data), model.cluster_centers_
+    assert (labels.shape, centers.shape) == ((len(data),), (2, 4))
     assert set(labels) <= {0, 1}
     np.testing.assert_array_equal(labels, model.labels_)
-    assert model.cluster_centers_.shape == (2, 4)
     low, high = np.nanmin(data) - 1, np.nanmax(data) + 1
-    centers = model.cluster_centers_
     assert ((centers > low) & (centers < high) | np.isnan(centers)).all()
     np.testing.assert_array_equal(data, before)
     with pytest.raises(ValueError, match="Ask for fewer clusters"):
@@ -101,6 +97,7 @@ def test_qrilc_draws_below_and_recovers_the_mean():
     assert abs(around.mean() - np.nanquantile(X, 0.01, axis=0).mean()) < 0.1
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_chained_equations_draw_as_iterative_imputer_does():
     """Mean and spread of the draws of every missing value agree with scikit-learn's sampling."""
     rng = np.random.default_rng(0)
@@ -109,12 +106,9 @@ def test_chained_equations_draw_as_iterative_imputer_does():
     X[rng.random(X.shape) < 0.2] = nan
     gaps = np.isnan(X)
     ours = np.array([chained_equations(X, 5, rng) for _ in range(30)])[:, gaps]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # sampling does not converge
-        imputers = (
-            IterativeImputer(sample_posterior=True, max_iter=5, random_state=s) for s in range(30)
-        )
-        theirs = np.array([one.fit_transform(X) for one in imputers])[:, gaps]
+    imputers = (IterativeImputer(sample_posterior=True, max_iter=5, random_state=seed)
+                for seed in range(30))  # fmt: skip
+    theirs = np.array([imputer.fit_transform(X) for imputer in imputers])[:, gaps]
     spread = theirs.std(axis=0)
     difference = (ours.mean(axis=0) - theirs.mean(axis=0)) / spread
     assert np.abs(difference.mean()) < 0.05

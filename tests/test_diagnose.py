@@ -1,6 +1,7 @@
 """diagnose: it finds the mechanism that made the gaps, and says when the method does not fit."""
 
 import html
+import re
 import sys
 
 import numpy as np
@@ -15,10 +16,9 @@ from mnarkmeans.metrics import cluster_markers
 from mnarkmeans.missingness import ampute, diagnose
 
 
-def table(mechanism, strength, n=200, p=5):
-    return make_gaussian_clusters(
-        n, p, 3, separation=4.0, mechanism=mechanism, strength=strength, random_state=0
-    ).data
+def table(mechanism, n=200, **options):
+    options |= {"separation": 4.0, "mechanism": mechanism, "random_state": 0}
+    return make_gaussian_clusters(n, 5, 3, **options).data
 
 
 def intensities(middle=0.0):
@@ -40,7 +40,7 @@ def falling():
 
 @pytest.fixture(scope="module")
 def decaying():
-    X = table("mnar0", 1.0)
+    X = table("mnar0", strength=1.0)
     return X, diagnose(X)
 
 
@@ -58,6 +58,8 @@ def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, found, str
     assert best.mechanism == diagnosis.missingness.mechanism == found
     assert best.strength == pytest.approx(strength, rel=0.35)
     assert diagnosis.kind == kind
+    assert "cannot prove" in diagnosis.advice[-1]
+    assert not re.search("significant|p-value|reject|hypothesis", str(diagnosis))
 
 
 def test_detection_limit_suggests_the_minimum():
@@ -88,10 +90,9 @@ def test_the_curve_falls_below_a_limit_and_lam_0_is_explained():
     assert "a penalty does not help" in found.advice[1]
     model = MNARKMeans(2, random_state=0).fit(X)
     assert report(model, X).page["diagnosis"] == found.advice[:2]
-    lost = np.random.default_rng(0).random(X.shape) < 0.3
-    assert (
-        len(diagnose(np.where(lost, np.nan, np.nan_to_num(X, nan=20.0)), n_clusters=2).advice) == 2
-    )
+    by_chance = np.random.default_rng(0).random(X.shape) < 0.3
+    X = np.where(by_chance, np.nan, np.nan_to_num(X, nan=20.0))
+    assert len(diagnose(X, n_clusters=2).advice) == 2
 
 
 def test_many_zeros_of_a_complete_table_are_mentioned():
@@ -108,20 +109,12 @@ def test_many_zeros_of_a_complete_table_are_mentioned():
 @pytest.mark.parametrize("mechanism", ["mcar", "mnar0", "limit"])
 @pytest.mark.parametrize("reference", [0.0, "min", None])
 def test_diagnose_and_fit_say_the_same(mechanism, reference):
-    X = ampute(table("mcar", 0.0, n=300), mechanism, fraction=0.3, rng=0)
-    X = X[~np.isnan(X).all(axis=1)]
+    X = table(mechanism, n=300)
     found = diagnose(X, reference, n_clusters=3)
     model = MNARKMeans(3, reference=reference, random_state=1).fit(X)
     np.testing.assert_array_equal(found.reference, model.reference_)
     assert found.suggested_lam == found.missingness.lam == model.lam_
     assert found.missingness.sentence == model.missingness_.sentence == found.advice[0]
-
-
-def test_words_do_not_claim_a_test(decaying):
-    text = str(decaying[1]).lower()
-    assert "cannot prove" in text
-    for claim in ("significant", "p-value", "reject", "hypothesis"):
-        assert claim not in text
 
 
 def test_tables_and_plot(decaying):

@@ -91,10 +91,8 @@ def test_labels_are_judged_with_gaps_at_the_means(case, score):
     seen = ~np.isnan(X).all(axis=1)
     rows, labels = X[seen], model.labels_[seen]
     filled = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
-    names, expected = (
-        np.array(["a", "b", "c"])[labels],
-        getattr(skm, score.__name__)(filled, labels),
-    )
+    names = np.array(["a", "b", "c"])[labels]
+    expected = getattr(skm, score.__name__)(filled, labels)
     for form in (rows, pd.DataFrame(rows), to_csr(rows)):
         assert score(form, names) == pytest.approx(expected)
     if score is not silhouette_score:  # that of a model is the simplified one
