@@ -37,7 +37,7 @@ MAX_POINTS, MAX_ROWS, MAX_FEATURES, MAX_LISTED = 50_000, 400, 60, 100
 
 
 class FittedTable:
-    """Rows, a fitted k-means model, and what it says of them.
+    """Rows under a fitted k-means model, with all that is computed once for files and page.
 
     X are the values as they were clustered: an array with NaN, or a CSR matrix whose stored entries
     are observed. Annotations are name -> one value per row; `classes` are those known not to be
@@ -58,25 +58,32 @@ class FittedTable:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         (n, p), k = X.shape, len(model.cluster_centers_)
-        self.X, self.model, self.labels, self.n_clusters = X, model, np.asarray(labels), k
-        self.ids = [str(name) for name in (range(n) if ids is None else ids)]
+        self.X, self.model, self.n_clusters = X, model, k
+        self.labels = labels = np.asarray(labels)
         self.features = [f"x{j}" for j in range(p)] if features is None else [*map(str, features)]
-        known = (annotations or {}).items()
-        self.annotations = [agreement(name, values, self.labels) for name, values in known]
-        distances = np.asarray(model.transform(X), dtype=float)
-        self.own_distance = distances[np.arange(n), self.labels]
-        found = silhouettes(distances, self.labels)
-        self.silhouettes, self.next_cluster, self.next_distance = found
-        self.missing_by_row = 1.0 - observed_by_row(X) / p
-        self.cells = cells_of(X, self.labels, k)
-        self.sizes = self.cells.sizes
-        self.contrasts = contrasts(X, self.labels, k)
+        self.annotations = [
+            agreement(name, values, labels) for name, values in (annotations or {}).items()
+        ]
+        self.cells = cells_of(X, labels, k)
+        self.contrasts = contrasts(X, labels, k)
         self.verdict = verdict(X, model, progress=progress)
-        self.confidence = self.verdict.confidence
-        again = self.verdict.agreement  # of each cluster, what refits to other rows find again
-        self.stability = None if k == 1 or np.isnan(again).any() else again
-        warned = [one for one in self.annotations if one.warns and one.name not in classes]
-        self.batch_warnings = [one.sentence for one in sorted(warned, key=lambda one: -one.nested)]
+        distances = np.asarray(model.transform(X), dtype=float)
+        silhouette, next_cluster, next_distance = silhouettes(distances, labels)
+        self.rows: dict[str, np.ndarray] = {
+            "id": np.array([str(name) for name in (range(n) if ids is None else ids)], object),
+            "cluster": labels,
+            "distance": distances[np.arange(n), labels],
+            "next_cluster": next_cluster,
+            "next_distance": next_distance,
+            "confidence": self.verdict.confidence,
+            "missing": 1.0 - observed_by_row(X) / p,
+            "silhouette": silhouette,
+        }
+        found_again = self.verdict.agreement  # by fits to other rows, for each cluster
+        self.stability = None if k == 1 or np.isnan(found_again).any() else found_again
+        warnings = [note for note in self.annotations if note.warns and note.name not in classes]
+        warnings.sort(key=lambda note: -note.nested)
+        self.batch_warnings = [note.sentence for note in warnings]
 
 
 def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str, Any]:
@@ -85,16 +92,16 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
     The caller may add "command", "left_out", "notes", "preparation", "settings", "comparison", and
     what `search_facts` gives.
     """
-    model, cells = fitted.model, fitted.cells
+    model, cells, rows = fitted.model, fitted.cells, fitted.rows
     n, p = fitted.X.shape
-    kept = sample(n, MAX_POINTS)
-    undecided = int((fitted.confidence < BETWEEN).sum())
+    shown = sample(n, MAX_POINTS)
+    undecided = int((rows["confidence"] < BETWEEN).sum())
     missing = MissingnessDisplay._from_cells(cells, fitted.features)
-    found, diagnosis, origin = getattr(model, "missingness_", None), [], "was given."
-    if found is not None:
-        diagnosis = [found.sentence, *filter(None, [why_no_penalty(found, cells)])]
+    missingness, diagnosis, origin = getattr(model, "missingness_", None), [], "was given."
+    if missingness is not None:
+        diagnosis = [missingness.sentence, *filter(None, [why_no_penalty(missingness, cells)])]
         if isinstance(model.lam, str):
-            origin = f"was chosen from the data. {found.sentence}"
+            origin = f"was chosen from the data. {missingness.sentence}"
     return plain({
         "page_version": PAGE_VERSION,
         "title": title,
@@ -103,9 +110,9 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
         "data": {
             "rows": n,
             "features": p,
-            "missing_share": fitted.missing_by_row.mean(),
+            "missing_share": rows["missing"].mean(),
             "by_feature": np.histogram(cells.pooled().missing_share[0], BINS, (0.0, 1.0))[0],
-            "by_row": np.histogram(fitted.missing_by_row, BINS, (0.0, 1.0))[0],
+            "by_row": np.histogram(rows["missing"], BINS, (0.0, 1.0))[0],
         },
         "fit": {
             "k": fitted.n_clusters,
@@ -113,12 +120,12 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
             "inertia": model.inertia_,
         },
         "missing": fields_of(missing),
-        "sure": _sureness(fitted),
+        "sure": _certainty(fitted),
         "clusters": [_cluster(fitted, cluster) for cluster in range(fitted.n_clusters)],
-        "embedding": _points(fitted, embedding, kept),
-        "far": _listed(fitted, np.argsort(-fitted.own_distance, kind="stable")),
-        "between": _listed(fitted, np.argsort(fitted.confidence, kind="stable")[:undecided]),
-        "annotations": [_annotation(one, kept) for one in fitted.annotations],
+        "embedding": _embedding(fitted, embedding, shown),
+        "far": _listed(fitted, np.argsort(-rows["distance"], kind="stable")),
+        "between": _listed(fitted, np.argsort(rows["confidence"], kind="stable")[:undecided]),
+        "annotations": [_annotation(note, shown) for note in fitted.annotations],
         "markers": _markers(fitted),
         "missing_text": _missing_in_words(missing),
         "diagnosis": diagnosis,
@@ -131,38 +138,47 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
 
 def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
     """What the page shows of a search for lam and the number of clusters."""
-    found = search.cv_results_
-    several = len(np.unique(found["param_n_clusters"])) > 1
-    what = f"k = {search.n_clusters_} and " if several else ""
+    results = search.cv_results_
+    several_k = len(np.unique(results["param_n_clusters"])) > 1
     text = (
-        f"{what}lam = {lam_words(search.lam_)} {'were' if several else 'was'} chosen from "
-        f'{len(found["param_lam"])} candidates (criterion "{search.criterion}").'
+        f"{f'k = {search.n_clusters_} and ' if several_k else ''}lam = {lam_words(search.lam_)} "
+        f"{'were' if several_k else 'was'} chosen from {len(results['param_lam'])} candidates "
+        f'(criterion "{search.criterion}").'
     )
-    along = ["lam", "k"] if several else ["lam"]
-    flows = [FlowDisplay._from_search(search, X, by) for by in along]
+    flows = [FlowDisplay._from_search(search, X, "lam")]
+    if several_k:
+        flows.append(FlowDisplay._from_search(search, X, "k"))
+        text += f" {_equally_stable(search, verdict)}"
     return plain({
         "choice": fields_of(InstabilityDisplay._from_search(search)),
         "flow": [fields_of(flow) for flow in flows if len(flow.partitions) > 1],
-        "several_k": several,
-        "lam_text": " ".join(filter(None, [text, _equally_stable(search, verdict)])),
+        "several_k": several_k,
+        "lam_text": text,
         "methods": methods_paragraph(search),
     })  # fmt: skip
+
+
+def fields_of(display: Any) -> dict[str, Any]:
+    """What a display draws, as it is stored: numbers with seven digits."""
+    return {
+        name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
+        for name in (field.name for field in fields(display))
+        for value in [getattr(display, name)]
+    }
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
 def _equally_stable(search: Any, verdict: Verdict) -> str:
-    """Which numbers of clusters are: their mean instabilities differ by no more than the standard
-    error of either. Empty where one number was tried."""
+    """Which of several numbers of clusters are equally stable: their mean instabilities differ by
+    no more than the standard error of either."""
     results = search.cv_results_
-    chosen = np.asarray(results["chosen_for_k"], bool)
-    ks = np.asarray(results["param_n_clusters"])[chosen]
-    if len(ks) < 2:
-        return ""
-    mean = np.asarray(results["mean_instability"], float)[chosen]
-    error = np.asarray(results["std_instability"], float)[chosen]
-    error = error / np.sqrt(search.n_splits or 10)
+    ks, mean, spread = (
+        np.asarray(results[name], float)[results["chosen_for_k"]]
+        for name in ("param_n_clusters", "mean_instability", "std_instability")
+    )
+    error = spread / np.sqrt(search.n_splits or 10)
     best = int(np.flatnonzero(ks == search.n_clusters_)[0])
     close = np.abs(mean - mean[best]) <= np.maximum(error, error[best])
     close &= ks > 1  # one cluster is always found again
@@ -170,8 +186,8 @@ def _equally_stable(search: Any, verdict: Verdict) -> str:
     if close.sum() > 1:
         span = " to ".join(dict.fromkeys(f"{end:.3f}" for end in np.sort(mean[close])[[0, -1]]))
         text = (
-            f"k = {names_of(ks[close])} are equally stable (instability {span}); k = {ks[best]} "
-            "was chosen."
+            f"k = {names_of(ks[close].astype(int))} are equally stable (instability {span}); "
+            f"k = {search.n_clusters_} was chosen."
         )
     if verdict.kind == "continuum":
         text += (
@@ -181,110 +197,39 @@ def _equally_stable(search: Any, verdict: Verdict) -> str:
     return text
 
 
-def _sureness(fitted: FittedTable) -> dict[str, Any]:
+def _certainty(fitted: FittedTable) -> dict[str, Any]:
     """The verdict, its reasons, what to do next."""
-    found, k = fitted.verdict, fitted.n_clusters
-    known = fitted.confidence[~np.isnan(fitted.confidence)]
-    between = int((known < BETWEEN).sum())
-    reasons = [*fitted.batch_warnings, found.sentence]
-    if known.size:
+    verdict, k = fitted.verdict, fitted.n_clusters
+    confidence = verdict.confidence[~np.isnan(verdict.confidence)]
+    between = int((confidence < BETWEEN).sum())
+    reasons = [*fitted.batch_warnings, verdict.sentence]
+    if confidence.size:
         reasons.append(
-            f"{percent(float((known >= SURE).mean()))} of the rows clearly belong to their cluster "
-            f"(confidence at least {SURE}); {between:,} of {known.size:,} "
+            f"{percent(float((confidence >= SURE).mean()))} of the rows clearly belong to their "
+            f"cluster (confidence at least {SURE}); {between:,} of {confidence.size:,} "
             f"{'lies' if between == 1 else 'lie'} between clusters (below {BETWEEN})."
         )
     steps = []
-    if k > 1 and len(found.groups) != k:
+    if k > 1 and len(verdict.groups) != k:
         steps.append(
             f"Try other numbers of clusters: \u201cselect\u201d with -k 2:{k + 2} compares them "
             "and shows how many rows change cluster."
         )
-    if found.kind == "continuum":
+    if verdict.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
     if between:
         steps.append("Treat rows between clusters as undecided; labels.csv has their confidence.")
     return {
-        "level": found.kind.replace(" ", "-"),
-        "headline": found.headline,
+        "level": verdict.kind.replace(" ", "-"),
+        "headline": verdict.headline,
         "reasons": reasons,
         "warnings": len(fitted.batch_warnings),
         "next": steps,
         "between": between,
-        "mean_confidence": known.mean() if known.size else None,
-        "silhouette": fitted.silhouettes.mean(),
-        "verdict": found.to_dict(),
+        "mean_confidence": confidence.mean() if confidence.size else None,
+        "silhouette": fitted.rows["silhouette"].mean(),
+        "verdict": verdict.to_dict(),
     }
-
-
-# --- numbers --------------------------------------------------------------------------------------
-
-
-def _cluster(fitted: FittedTable, cluster: int) -> dict[str, Any]:
-    own, size = fitted.labels == cluster, int(fitted.sizes[cluster])
-    sure = fitted.confidence[own]
-    high, between = int((sure >= SURE).sum()), int((sure < BETWEEN).sum())
-    judged = size > 0 and not np.isnan(sure).any()
-    means = {
-        "distance": fitted.own_distance, "missing": fitted.missing_by_row,
-        "confidence": fitted.confidence, "silhouette": fitted.silhouettes,
-    }  # fmt: skip
-    return {
-        "cluster": cluster,
-        "rows": size,
-        "share": size / own.size,
-        **{name: values[own].mean() if size else None for name, values in means.items()},
-        "levels": [high, size - high - between, between] if judged else None,
-    }
-
-
-def _points(fitted: FittedTable, method: str, kept: np.ndarray) -> dict[str, Any]:
-    """Where the rows lie, from values and gaps alone, and what the picture says of them."""
-    found = embed(fitted.X[kept], fitted.model.lam_, fitted.model.reference_, method)
-    return {
-        "method": method,
-        "rows": fitted.X.shape[0],
-        "x": rounded(found.points[:, 0], 5),
-        "y": rounded(found.points[:, 1], 5),
-        "axis_names": found.axis_names,
-        "explained": found.explained or None,
-        "ids": [fitted.ids[i] for i in kept],
-        "cluster": fitted.labels[kept],
-        "distance": rounded(fitted.own_distance[kept]),
-        "missing": rounded(fitted.missing_by_row[kept], 3),
-        "confidence": rounded(fitted.confidence[kept], 3),
-    }
-
-
-def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
-    """The first rows of an order."""
-    return [
-        {
-            "id": fitted.ids[i],
-            "cluster": fitted.labels[i],
-            "distance": fitted.own_distance[i],
-            "next_cluster": fitted.next_cluster[i],
-            "next_distance": fitted.next_distance[i],
-            "confidence": rounded(fitted.confidence[i], 6)[0],
-            "missing": fitted.missing_by_row[i],
-        }
-        for i in order[:MAX_LISTED]
-    ]
-
-
-def _annotation(one: Agreement, kept: np.ndarray) -> dict[str, Any]:
-    return {
-        **{name: getattr(one, name) for name in ("name", "groups", "counts", "unknown", "ari")},
-        "codes": one.codes[kept],
-        "values": None if one.numbers is None else rounded(one.numbers[kept]),
-    }
-
-
-def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
-    """The strongest features of each cluster, as records."""
-    names = np.array(fitted.features, dtype=object)
-    found = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
-    del found["rank"]
-    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
 
 def _missing_in_words(chart: MissingnessDisplay) -> str:
@@ -298,13 +243,70 @@ def _missing_in_words(chart: MissingnessDisplay) -> str:
     )
 
 
-def fields_of(display: Any) -> dict[str, Any]:
-    """What a display draws, as it is stored: numbers with seven digits."""
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _cluster(fitted: FittedTable, cluster: int) -> dict[str, Any]:
+    size, is_member = int(fitted.cells.sizes[cluster]), fitted.labels == cluster
+    averaged = ("distance", "missing", "confidence", "silhouette")
+    members = {name: fitted.rows[name][is_member] for name in averaged}
+    confidence = members["confidence"]
+    high, between = int((confidence >= SURE).sum()), int((confidence < BETWEEN).sum())
+    has_levels = size > 0 and not np.isnan(confidence).any()
     return {
-        field.name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
-        for field in fields(display)
-        for value in [getattr(display, field.name)]
+        "cluster": cluster,
+        "rows": size,
+        "share": size / len(fitted.labels),
+        **{name: values.mean() if size else None for name, values in members.items()},
+        "levels": [high, size - high - between, between] if has_levels else None,
     }
+
+
+def _embedding(fitted: FittedTable, method: str, shown: np.ndarray) -> dict[str, Any]:
+    """Where rows lie, by their values and what is missing, and what the picture says of them."""
+    placed = embed(fitted.X[shown], fitted.model.lam_, fitted.model.reference_, method)
+    rows = {name: values[shown] for name, values in fitted.rows.items()}
+    return {
+        "method": method,
+        "rows": len(fitted.labels),
+        "x": rounded(placed.points[:, 0], 5),
+        "y": rounded(placed.points[:, 1], 5),
+        "axis_names": placed.axis_names,
+        "explained": placed.explained,
+        "ids": rows["id"],
+        "cluster": rows["cluster"],
+        "distance": rounded(rows["distance"]),
+        "missing": rounded(rows["missing"], 3),
+        "confidence": rounded(rows["confidence"], 3),
+    }
+
+
+def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Columns as one dict for each line."""
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def _listed(fitted: FittedTable, order: np.ndarray) -> list[dict[str, Any]]:
+    """The first rows of an order."""
+    first = {name: values[order[:MAX_LISTED]] for name, values in fitted.rows.items()}
+    del first["silhouette"]
+    return _records(first)
+
+
+def _annotation(note: Agreement, shown: np.ndarray) -> dict[str, Any]:
+    return {
+        **{name: getattr(note, name) for name in ("name", "groups", "counts", "unknown", "ari")},
+        "codes": note.codes[shown],
+        "values": None if note.numbers is None else rounded(note.numbers[shown]),
+    }
+
+
+def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
+    """The strongest features of each cluster."""
+    names = np.array(fitted.features, dtype=object)
+    markers = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
+    del markers["rank"]
+    return _records(markers)
 
 
 def _centers(fitted: FittedTable) -> dict[str, Any]:
@@ -315,9 +317,9 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
     mean = cells.sizes @ centers / max(cells.sizes.sum(), 1)
     shown = most_different(centers, MAX_FEATURES)
     names = [fitted.features[j] for j in shown]
-    kept = sample(len(fitted.labels), MAX_ROWS)
-    kept = kept[np.argsort(fitted.labels[kept], kind="stable")]
-    part = Table(fitted.X[kept][:, shown], kept, names).dense()
+    rows = sample(len(fitted.labels), MAX_ROWS)
+    rows = rows[np.argsort(fitted.labels[rows], kind="stable")]
+    values = Table(fitted.X[rows][:, shown], rows, names).dense()
     return {
         "centers": {
             "n_features": centers.shape[1],
@@ -329,11 +331,11 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "sizes": cells.sizes,
         },
         "rows_by_cluster": {
-            "ids": [fitted.ids[i] for i in kept],
-            "cluster": fitted.labels[kept],
+            "ids": fitted.rows["id"][rows],
+            "cluster": fitted.labels[rows],
             "features": names,
-            "levels": _levels(part - reference[shown]),
-            "levels_mean": _levels(part - mean[shown]),
+            "levels": _levels(values - reference[shown]),
+            "levels_mean": _levels(values - mean[shown]),
         },
     }
 
@@ -341,10 +343,10 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
 def _levels(distance: np.ndarray) -> np.ndarray:
     """0..200, 100 at no distance, -1 where the value is missing.
 
-    Each feature has its own span, so that one loud feature does not bleach the others.
+    Each feature has its own scale, so that one large feature does not bleach the others.
     """
-    seen = ~np.isnan(distance)
-    columns = zip(distance.T, seen.T, strict=True)
-    top = np.array([np.quantile(np.abs(c[m]), 0.98) if m.any() else 1.0 for c, m in columns])
-    level = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
-    return np.where(seen, np.round((np.nan_to_num(level) + 1) * 100), -1).astype(int).ravel()
+    observed = ~np.isnan(distance)
+    columns = zip(np.abs(distance).T, observed.T, strict=True)
+    top = np.array([np.quantile(c[seen], 0.98) if seen.any() else 1.0 for c, seen in columns])
+    share = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
+    return np.where(observed, np.round(100 * np.nan_to_num(share) + 100), -1).astype(int).ravel()

@@ -135,15 +135,15 @@ class Scale:
 def draw(chart: Chart) -> Markup:
     """The chart as SVG."""
     left, right, base = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM
-    ys = [v for one in chart.series for v in one.y]
-    ys += [v + s for one in chart.series for v, s in zip(one.y, one.spread or (), strict=False)]
-    x = Scale(chart.x, [v for one in chart.series for v in one.x] or [0.0], left, right)
-    legend = [one for one in chart.series if one.name]
-    step = 26 + 7 * max((len(one.name) for one in legend), default=0)
+    ys = [v for series in chart.series for v in series.y]
+    ys += [v for series in chart.series if series.spread for v in series.band[1].tolist()]
+    x = Scale(chart.x, [v for series in chart.series for v in series.x] or [0.0], left, right)
+    legend = [series for series in chart.series if series.name]
+    step = 26 + 7 * max((len(series.name) for series in legend), default=0)
     in_line = max(1, (right - left) // step)
     legend = legend if len(legend) > 1 else []
     y = Scale(chart.y, ys or [0.0], base, TOP + 16 * math.ceil(len(legend) / in_line))
-    parts = _axes(x, y, left, right) + [_series(one, x, y) for one in chart.series]
+    parts = _axes(x, y, left, right) + [_series(series, x, y) for series in chart.series]
     if chart.chosen is not None:
         cx, cy = x(chart.chosen[0]), y(chart.chosen[1])
         side, shift = ("end", -6) if cx + 7 * len(chart.below) > WIDTH else ("start", 6)
@@ -152,11 +152,11 @@ def draw(chart: Chart) -> Markup:
             f'<circle class="ring" cx="{cx}" cy="{cy}" r="8.5"/>'
             + _text(cx + shift, TOP + 44, chart.below, side)
         )
-    for index, one in enumerate(legend):
+    for index, series in enumerate(legend):
         cx, cy = left + 10 + step * (index % in_line), 8 + 16 * (index // in_line)
         parts.append(
-            f'<circle cx="{cx}" cy="{cy}" r="4.5" style="fill:{_tone(one.color)}"/>'
-            + _text(cx + 8, cy + 4, one.name, "start")
+            f'<circle cx="{cx}" cy="{cy}" r="4.5" style="fill:{_tone(series.color)}"/>'
+            + _text(cx + 8, cy + 4, series.name, "start")
         )
     described = f"{chart.title}; {chart.below}" if chart.below else chart.title
     return Markup(
@@ -165,10 +165,10 @@ def draw(chart: Chart) -> Markup:
     )
 
 
-def _series(one: Series, x: Scale, y: Scale) -> str:
-    shade = _tone(one.color)
-    if one.mark == "bars":
-        bars = zip(pairwise(one.x), one.y, one.titles, strict=True)
+def _series(series: Series, x: Scale, y: Scale) -> str:
+    shade = _tone(series.color)
+    if series.mark == "bars":
+        bars = zip(pairwise(series.x), series.y, series.titles, strict=True)
         return "".join(
             f'<rect class="bar" x="{x(low) + 1}" y="{y(height)}" '
             f'width="{max(x(high) - x(low) - 2, 1):.2f}" height="{y(0) - y(height):.2f}">'
@@ -176,21 +176,20 @@ def _series(one: Series, x: Scale, y: Scale) -> str:
             for (low, high), height, title in bars
             if height
         )
-    points = [(x(a), y(b)) for a, b in zip(one.x, one.y, strict=True)]
+    points = [(x(a), y(b)) for a, b in zip(series.x, series.y, strict=True)]
     body = ""
-    if one.spread is not None:
-        ends = list(zip(one.x, one.y, one.spread, strict=True))
-        band = [f"{x(a)},{y(b + s)}" for a, b, s in ends]
-        band += [f"{x(a)},{y(max(b - s, 0))}" for a, b, s in reversed(ends)]
-        body = f'<polygon points="{" ".join(band)}" style="fill:{shade}" fill-opacity=".12"/>'
-    if one.mark == "line":
+    if series.spread is not None:
+        low, high = (list(zip(series.x, edge, strict=True)) for edge in series.band)
+        corners = " ".join(f"{x(a)},{y(b)}" for a, b in [*high, *reversed(low)])
+        body = f'<polygon points="{corners}" style="fill:{shade}" fill-opacity=".12"/>'
+    if series.mark == "line":
         line = " ".join(f"{a},{b}" for a, b in points)
         body += f'<polyline class="line" style="stroke:{shade}" points="{line}"/>'
-    look = 'r="2.5" fill-opacity=".4"' if one.mark == "dots" else 'r="3.5"'
+    look = 'r="2.5" fill-opacity=".4"' if series.mark == "dots" else 'r="3.5"'
     return body + "".join(
         f'<circle class="dot" style="fill:{shade}" cx="{a}" cy="{b}" {look}>'
         f"<title>{escape(title)}</title></circle>"
-        for (a, b), title in zip(points, one.titles, strict=True)
+        for (a, b), title in zip(points, series.titles, strict=True)
     )
 
 

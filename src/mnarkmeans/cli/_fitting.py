@@ -52,8 +52,7 @@ DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and share
 def claimed_folder(
     source: SourceOptions, output: FolderOptions | OptionalFolderOptions
 ) -> AbstractContextManager[Any]:
-    """Claim the folder; what writing needs is asked for before the work, not after it."""
-    require("jinja2", "cli")
+    """Claim the folder; a package that is not installed is asked for before the work."""
     if getattr(output, "embedding", "pca") == "umap":
         require("umap", "umap")
     return claimed(output.out, FILES, force=output.force, inputs=source.inputs)
@@ -120,13 +119,13 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
         raise UserError(f"--reference must be auto, min, a number, or a CSV file, not '{word}'")
     try:
         with open(word, newline="", encoding="utf-8-sig") as stream:
-            given = {row[0]: as_number(row[1]) for row in list(csv.reader(stream))[1:] if row}
+            numbers = {row[0]: as_number(row[1]) for row in list(csv.reader(stream))[1:] if row}
     except (ValueError, IndexError, OSError, csv.Error) as error:
         raise UserError(f"{word} must have a header and two columns, feature,value") from error
     for feature in preparation.features:
-        if given.get(feature) is None:
+        if numbers.get(feature) is None:
             raise UserError(f"{word} gives no number for the feature {feature!r}")
-    return preparation.reference(np.array([given[name] for name in preparation.features]))
+    return preparation.reference(np.array([numbers[name] for name in preparation.features]))
 
 
 def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
@@ -209,10 +208,10 @@ class Job:
             "n_clusters": fitted.n_clusters,
             **{name: getattr(model, f"{name}_") for name in FITTED},
             "missingness": None if missingness is None else missingness.to_plain(),
-            "cluster_sizes": fitted.sizes,
+            "cluster_sizes": fitted.cells.sizes,
             "seconds": round(self.seconds, 3),
             "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
-            "annotations": [one.to_dict() for one in fitted.annotations],
+            "annotations": [annotation.to_dict() for annotation in fitted.annotations],
             **more,
         })  # fmt: skip
 
@@ -220,7 +219,8 @@ class Job:
         """All files of a fit, into a folder that exists; `output` has the title and the map."""
         fitted, table, preparation = self.fitted, self.table, self.preparation
         model = fitted.model
-        labels = label_columns(table, fitted.labels, fitted.own_distance, fitted.confidence)
+        rows = fitted.rows
+        labels = label_columns(table, fitted.labels, rows["distance"], rows["confidence"])
         write_csv(folder / "labels.csv", labels, labels.values())
         centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
         if preparation.units and preparation.own_units:  # of the table, and others
@@ -287,7 +287,7 @@ class Job:
         return page | {
             "command": summary["command"],
             "notes": summary["notes"],
-            "left_out": [list(one.values()) for one in data["left_out"]],
+            "left_out": [list(column.values()) for column in data["left_out"]],
             "preparation": summary["preparation"],
             "settings": {name: str(value) for name, value in settings.items()},
             **self.sections,
@@ -316,8 +316,8 @@ class Job:
         lines = [[str(i), f"{size:,}", f"{size / rows:.1%}"] for i, size in enumerate(sizes)]
         console.table("clusters", ["cluster", "rows", "share"], lines)
         lines = [
-            [one.name, "" if np.isnan(one.ari) else f"{one.ari:.2f}", f"{one.unknown:,}"]
-            for one in self.fitted.annotations
+            [note.name, "" if np.isnan(note.ari) else f"{note.ari:.2f}", f"{note.unknown:,}"]
+            for note in self.fitted.annotations
         ]
         header = ["annotation", "adjusted Rand index", "rows without it"]
         console.table("agreement with the clusters", header, lines)
@@ -339,5 +339,7 @@ def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> 
 
 def digits(values: Any, count: int) -> list[float | None]:
     """Numbers with so many significant digits; None where there is none."""
-    found = rounded(values, count)
-    return [int(v) if v is not None and v.is_integer() and abs(v) < 1e15 else v for v in found]
+    return [
+        int(v) if v is not None and v.is_integer() and abs(v) < 1e15 else v
+        for v in rounded(values, count)
+    ]

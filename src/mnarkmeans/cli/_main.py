@@ -93,8 +93,7 @@ def _run(arguments: list[str]) -> int:
     with suppress(ValueError):  # threads have no say in signals
         signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(commands)
-    asked = arguments or ["--help"]
-    code = command.main(asked, prog_name="mnarkmeans", standalone_mode=False)
+    code = command.main(arguments or ["--help"], prog_name="mnarkmeans", standalone_mode=False)
     if code == INTERRUPTED:  # newer versions of typer catch Ctrl-C themselves
         raise KeyboardInterrupt
     return 2 if not arguments else code if isinstance(code, int) else 0
@@ -116,9 +115,10 @@ def _usage_sentence(error: Any) -> str:
     return f"{text.rstrip('.')}; see {where} --help"
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from .._versions import show_versions
+
 
         show_versions()
         raise typer.Exit

@@ -42,15 +42,15 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
     flat = []
     for kind in groups.values():
         hints = get_type_hints(kind)
-        for one in fields(kind):
-            default = Parameter.empty if one.default is MISSING else one.default
-            hint: Any = Annotated[hints[one.name], one.metadata["typer"]]
+        for f in fields(kind):
+            default = Parameter.empty if f.default is MISSING else f.default
+            hint: Any = Annotated[hints[f.name], f.metadata["typer"]]
             more = {"default": default, "annotation": hint}
-            flat.append(Parameter(one.name, Parameter.KEYWORD_ONLY, **more))
+            flat.append(Parameter(f.name, Parameter.KEYWORD_ONLY, **more))
 
     def command(**options: Any) -> None:
         verb(**{
-            name: kind(**{one.name: options[one.name] for one in fields(kind)})
+            name: kind(**{f.name: options[f.name] for f in fields(kind)})
             for name, kind in groups.items()
         })  # fmt: skip
 
@@ -101,10 +101,10 @@ def _penalty(text: str) -> float:
 
 def parse_decimal(text: str) -> str:
     """A point or a comma, also by name: some shells take a bare comma for something else."""
-    found = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
-    if found not in (".", ","):
+    sign = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
+    if sign not in (".", ","):
         raise typer.BadParameter(f"must be . or , (not {text!r})")
-    return found
+    return sign
 
 
 def as_number(text: str) -> float | None:
@@ -154,8 +154,7 @@ class ReadingOptions:
     @property
     def options(self) -> ReadOptions:
         """As `mnarkmeans.tables` takes them."""
-        names = [one.name for one in fields(ReadOptions)]
-        return ReadOptions.of(**{name: getattr(self, name, None) for name in names})
+        return ReadOptions.from_dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +206,7 @@ class SourceOptions(ReadingOptions):
     @property
     def preparation(self) -> Preparation:
         """As `mnarkmeans.tables` takes it."""
-        steps = [one.name for one in fields(Preparation) if not one.metadata]
+        steps = [f.name for f in fields(Preparation) if not f.metadata]
         return Preparation(**{name: getattr(self, name) for name in steps})
 
     @property

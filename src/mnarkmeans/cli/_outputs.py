@@ -157,14 +157,16 @@ class Parts:
         self._key = hashlib.sha256(as_json(key).encode()).hexdigest()
         self._claim, self._folder = claim, claim.hidden("parts")
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str, convert: Callable[[Any], Any] = lambda part: part) -> Any:
         """A part finished before (numbers, words and arrays), or None."""
         try:
             arrays = _io.unpack((self._folder / f"{name}.npz").read_bytes())
             stored = json.loads(arrays.pop("json").tobytes())
-            return _io.join(stored["part"], name, arrays) if stored["key"] == self._key else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+            if stored["key"] == self._key:
+                return convert(_io.join(stored["part"], name, arrays))
+        except (OSError, ValueError, KeyError, TypeError):  # absent, damaged, or of another version
+            pass
+        return None
 
     def __setitem__(self, name: str, part: Any) -> None:
         """Keep a finished part."""

@@ -57,8 +57,8 @@ class CompareOptions:
     def names(self) -> list[str]:
         """The methods to run beside ours."""
         wanted, unwanted = (
-            [name.strip() for text in given or [] for name in text.split(",")]
-            for given in (self.methods, self.without)
+            [name.strip() for text in texts or [] for name in text.split(",")]
+            for texts in (self.methods, self.without)
         )
         for name in (*wanted, *unwanted):
             if name not in WORDS:

@@ -60,11 +60,11 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @verb("demo -o demo")
-def demo(shown: DemoOptions) -> None:
+def demo(output: DemoOptions) -> None:
     """Start here: cluster built-in data and compare with other methods, in under a minute."""
-    console, out = shown.console, shown.out
+    console, out = output.console, output.out
     X, complete, types = simulate()
-    with claimed(out, [*FILES, TABLE], force=shown.force) as claim, claim.writing() as folder:
+    with claimed(out, [*FILES, TABLE], force=output.force) as claim, claim.writing() as folder:
         names = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
         cells = [f"cell{i + 1:03d}" for i in range(CELLS)]
         columns = [cells, *plain(X.T), [f"type {'ABCD'[kind]}" for kind in types]]

@@ -37,22 +37,23 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
         if not sp.issparse(X):
             X = require("pandas", "cli").DataFrame(X, columns=table.features)
         with estimator_errors(), console.warnings_as_notes():
-            found = describe_missingness(X, reference, random_state=0)
+            diagnosis = describe_missingness(X, reference, random_state=0)
         given = [("--reference", source.reference), ("--annotations", source.annotations)]
         given += [("--labels", name) for name in labels]
         more = tuple(str(word) for name, value in given if value for word in (name, value))
         command = advice.command(source.data, more=more)
-        text = f"{in_options(str(found))}\n\n{_next_step(command, advice)}"
+        text = f"{in_options(str(diagnosis))}\n\n{_next_step(command, advice)}"
         document = {
-            "rows": found.n_rows, "features": found.n_features,
-            "missing_share": found.missing_share, "kind": found.kind, "trend": found.trend,
-            "suggested_lam": found.suggested_lam,
-            "suggested_reference": found.suggested_reference,
-            "advice": [in_options(sentence) for sentence in found.advice],
-            "magnitude": found.curve.mean, "magnitude_share": found.curve.missing_share,
+            "rows": diagnosis.n_rows, "features": diagnosis.n_features,
+            "missing_share": diagnosis.missing_share,
+            "kind": diagnosis.kind, "trend": diagnosis.trend,
+            "suggested_lam": diagnosis.suggested_lam,
+            "suggested_reference": diagnosis.suggested_reference,
+            "advice": [in_options(sentence) for sentence in diagnosis.advice],
+            "magnitude": diagnosis.curve.mean, "magnitude_share": diagnosis.curve.missing_share,
             "mechanisms": [
                 {n: getattr(fit, n) for n in ("mechanism", "strength", "log_likelihood")}
-                for fit in found.mechanisms
+                for fit in diagnosis.mechanisms
             ],
             "command": command,
             "reasons": [{"options": s.typed(), "why": s.reason} for s in advice.suggestions],
@@ -61,7 +62,7 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
             with claim.writing() as folder:
                 (folder / "diagnosis.txt").write_text(text + "\n", encoding="utf-8")
                 write_json(folder / "diagnosis.json", document)
-                _write_tables(folder, table, found)
+                _write_tables(folder, table, diagnosis)
     console.say(text)
     if out is not None:
         console.say(f"written to {out}")
@@ -71,7 +72,7 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
 def _next_step(command: str, advice: Advice) -> str:
     """The command to run, and the reason for each option."""
     lines = ["The command for this table:", "", f"  {command}", ""]
-    lines += [f"- {one}" for one in advice.suggestions]
+    lines += [f"- {suggestion}" for suggestion in advice.suggestions]
     if advice.suggestions:
         lines.append(
             "- The figures above describe the table read and prepared in this way; leave out "
@@ -81,13 +82,13 @@ def _next_step(command: str, advice: Advice) -> str:
     return "\n".join(lines)
 
 
-def _write_tables(folder: Path, table: Table, found: Any) -> None:
+def _write_tables(folder: Path, table: Table, diagnosis: Any) -> None:
     names: dict[str, Any] = {"rows": {"row": table.ids}, "features": {"feature": table.features}}
     for name in TABLES:
-        frame = found.to_frame(name).assign(**names.get(name, {}))
+        frame = diagnosis.to_frame(name).assign(**names.get(name, {}))
         frame.to_csv(folder / f"{name}.csv", index=False)
     from matplotlib.figure import Figure  # without pyplot: no window
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    found.plot(ax=figure.subplots())
+    diagnosis.plot(ax=figure.subplots())
     figure.savefig(folder / "diagnosis.png", dpi=150)

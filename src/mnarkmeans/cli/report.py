@@ -26,10 +26,10 @@ def report(page: ReportOptions) -> None:
     if not path.is_file():
         raise UserError(f"there is no file {path}; give a folder written by fit or select")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if int(found["page_version"]) != PAGE_VERSION:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if int(content["page_version"]) != PAGE_VERSION:
             raise UserError(f"{path} was written by another version of mnarkmeans; run fit again")
-        html = render(found | ({"title": page.title} if page.title else {}))
+        html = render(content | ({"title": page.title} if page.title else {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}); run fit again") from error
     with claimed(target, force=True) as claim, claim.writing() as hidden:

@@ -35,15 +35,16 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
             search.fit(job.X)
         job.assess(as_kmeans(search))
         job.sections = search_facts(search, job.X, job.fitted.verdict)
-        found = search.cv_results_
+        results = search.cv_results_
         job.summary["selection"] = {
-            "criterion": searching.criterion, "candidates": found,
+            "criterion": searching.criterion, "candidates": results,
             "best_index": search.best_index_, "cluster_stability": search.stability_,
             "sentence": job.sections["lam_text"],
         }  # fmt: skip
         with claim.writing() as folder:
             job.write(folder, output)
-            columns = found | {"chosen": np.arange(len(found["param_lam"])) == search.best_index_}
+            chosen = np.arange(len(results["param_lam"])) == search.best_index_
+            columns = results | {"chosen": chosen}
             write_csv(folder / "selection.csv", columns, map(plain, columns.values()))
         parts.clear()
     job.print(output.out)
@@ -56,11 +57,7 @@ class KeptTrials:
         self._parts, self._step = parts, step
 
     def get(self, k: int) -> Trial | None:
-        stored = self._parts.get(f"k{k}")
-        try:
-            return None if stored is None else Trial.from_plain(stored)
-        except (KeyError, TypeError):  # of another version
-            return None
+        return self._parts.get(f"k{k}", Trial.from_plain)
 
     def __setitem__(self, k: int, trial: Trial) -> None:
         self._parts[f"k{k}"] = trial.to_plain()

@@ -37,6 +37,12 @@ class Series(NamedTuple):
     titles: Sequence[str] = ()  # what a pointer at each point is told
     spread: Numbers | None = None  # half the height of a band around a line
 
+    @property
+    def band(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper edge of the band."""
+        y, spread = np.asarray(self.y, float), np.asarray(self.spread, float)
+        return np.maximum(y - spread, 0.0), y + spread
+
 
 class Chart(NamedTuple):
     title: str
@@ -72,23 +78,23 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
     """The figure, the axes and the lines, which the keywords go to."""
     figure, ax = axes(ax)
     drawn = []
-    for one in chart.series:
-        ink = color(one.color) if isinstance(one.color, int) else NAMED[one.color]
-        if one.mark == "dots":
-            ax.scatter(one.x, one.y, s=9, color=ink, alpha=0.35, lw=0)
+    for series in chart.series:
+        ink = color(series.color) if isinstance(series.color, int) else NAMED[series.color]
+        if series.mark == "dots":
+            ax.scatter(series.x, series.y, s=9, color=ink, alpha=0.35, lw=0)
             continue
         look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
-        drawn += ax.plot(one.x, one.y, label=one.name or None, **look)
-        if one.spread is not None:
-            low, high = np.maximum(np.subtract(one.y, one.spread), 0), np.add(one.y, one.spread)
-            ax.fill_between(one.x, low, high, color=drawn[-1].get_color(), alpha=0.12, lw=0)
+        drawn += ax.plot(series.x, series.y, label=series.name or None, **look)
+        if series.spread is not None:
+            ink = drawn[-1].get_color()
+            ax.fill_between(series.x, *series.band, color=ink, alpha=0.12, lw=0)
     ax.set_xlabel(chart.x.name, color=INK)
     ax.set_ylabel(chart.y.name, color=INK)
     if chart.chosen is not None:
         ax.axvline(chart.chosen[0], color=MUTED, lw=0.8, ls=":", zorder=0)
         ax.plot(*chart.chosen, "o", markersize=13, mfc="none", mec=INK, mew=1.6, zorder=5)
     if chart.x.scale == "lam":
-        lams = np.unique(np.concatenate([one.x for one in chart.series]))
+        lams = np.unique(np.concatenate([series.x for series in chart.series]))
         positive = lams[lams > 0]
         if positive.size > 1 and positive[-1] / positive[0] > 20:
             if lams[0] > 0:
@@ -106,7 +112,7 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
     if chart.y.from_zero:
         ax.set_ylim(bottom=0)
     ax.grid(axis="y", color=MUTED, alpha=0.18)
-    if sum(bool(one.name) for one in chart.series) > 1:
+    if sum(bool(series.name) for series in chart.series) > 1:
         ax.legend(frameon=False, fontsize=9)
     write_title(ax, chart.title, chart.below)
     return figure, ax, drawn
