@@ -119,7 +119,6 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from .._versions import show_versions
 
-
         show_versions()
         raise typer.Exit
 
