@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
 from mnarkmeans._report import render
+from mnarkmeans.displays import InstabilityDisplay
 from mnarkmeans.metrics import confidence
 from mnarkmeans.missingness import diagnose
 
@@ -23,10 +24,10 @@ FACTS = {
     "left_out": [[HOSTILE, "text"]],
     "notes": [HOSTILE],
     "settings": {HOSTILE: HOSTILE},
-    "choice": {
-        "lam": [0.0, 0.1, 1.0] * 2, "n_clusters": [2] * 3 + [3] * 3, "std_instability": [0.01] * 6,
-        "mean_instability": [0.2, 0.1, 0.3, 0.2, 0.05, None], "best_index": 4,
-    },
+    "choice": InstabilityDisplay(
+        lam=[0.0, 0.1, 1.0] * 2, n_clusters=[2] * 3 + [3] * 3, std_instability=[0.01] * 6,
+        mean_instability=[0.2, 0.1, 0.3, 0.2, 0.05, None], best_index=4,
+    ).chart().to_dict(),
     "between": [{"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25}],
     "flow": [
         {"partitions": [[0, 1] * 9, [0, 1, 2] * 6], "names": [HOSTILE, "3"], "chosen": 1,
@@ -107,18 +108,20 @@ def test_picture_table_and_text_of_missing_shares_are_those_of_diagnose():
     X = X[:, ~np.isnan(X).all(axis=0)]
     model = MNARKMeans(2, random_state=0).fit(X)
     page, found = report(model, X).page, diagnose(X, n_clusters=2)
-    drawn = page["missing"]
-    for name, values in (
-        ("feature_missing_share", found.feature_curve.missing_share),
-        ("missing_share", found.curve.missing_share),
-        ("feature_magnitude", found.feature_curve.mean),
-        ("feature_share", found.feature_share),
+    dots, by_feature, by_cell = page["charts"]["missing"]["series"]
+    for values, expected in (
+        (by_feature["x"], found.feature_curve.mean),
+        (by_feature["y"], found.feature_curve.missing_share),
+        (by_cell["y"], found.curve.missing_share),
+        (dots["y"], found.feature_share),
     ):
-        np.testing.assert_allclose(drawn[name], values, rtol=1e-3, atol=1e-6)
-    share = drawn["feature_missing_share"]
+        np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-6)
+    share = by_feature["y"]
     assert share[0] > 0.5 > 0.02 > share[-1]
     assert f"{share[0]:.1%} of the entries" in page["missing_text"]
-    assert render(page).count("<title>x") >= X.shape[1]  # a dot for each feature, with its name
+    assert [title.split(":")[0] for title in dots["titles"]] == [f"x{j}" for j in range(len(X.T))]
+    counts = page["charts"]["by_feature"]["series"][0]["y"]
+    assert counts == np.histogram(np.isnan(X).mean(axis=0), 20, (0, 1))[0].tolist()
 
 
 def test_the_verdict_comes_first(page, html):
@@ -188,7 +191,7 @@ def test_numbers_of_any_size_and_the_smallest_tables_fit_their_places():
         X = rng.normal(size=(40, 3)) * size
         html = render(page_of(X, MNARKMeans(2, lam=0.5, random_state=0).fit(X)))
         shown = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
-        assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(text|dd|td)>", shown)
+        assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(dd|td)>", shown)
     X = np.arange(8.0)[:, None]
     assert "Nothing is missing" in render(page_of(X, MNARKMeans(1, lam=1.0).fit(X)))
 
@@ -213,7 +216,7 @@ def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
     plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
     sparse = report(plain, sp.csr_matrix(values, dtype=float), features=["a", "b", "c"]).page
     assert sparse["data"] == made.page["data"]
-    assert sparse["missing"] == made.page["missing"]
+    assert sparse["charts"] == made.page["charts"]
     assert model.missing_values == 0
     with pytest.raises(ValueError, match="ids must be 60 names, got 1"):
         report(model, frame, ids=["a"])
@@ -227,7 +230,9 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     X[::7, 0] = np.nan
     search = MNARKMeansCV([2, 3], lams=[0.0, 0.5], n_splits=2, n_init=2, random_state=0).fit(X)
     page = report(search, X).page
-    assert page["choice"]["mean_instability"][page["choice"]["best_index"]] is not None
+    chosen, best = page["choice"]["chosen"], search.best_index_
+    assert chosen[0] == search.lam_
+    assert chosen[1] == pytest.approx(search.cv_results_["mean_instability"][best])
     assert [flow["axis_name"] for flow in page["flow"]] == ["penalty lam", "number of clusters"]
     for flow in page["flow"]:  # what the app moves along
         assert flow["partitions"][flow["chosen"]] == search.predict(X).tolist()

@@ -121,6 +121,35 @@ def test_rows_are_coloured_by_what_is_chosen(desk):
     assert desk.trouble == []
 
 
+def test_charts_place_their_points(desk):
+    """Bars as high as their counts, the ring at the chosen candidate, axes with round numbers."""
+    heights = desk.locator("[data-chart=by_row] rect").evaluate_all(
+        "all => all.map(bar => [parseFloat(bar.getAttribute('height')), bar.textContent])"
+    )
+    counts = [int(title.split(": ")[1].split()[0]) for _, title in heights]
+    assert sum(counts) == 300
+    ratios = [height / count for (height, _), count in zip(heights, counts, strict=True)]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=0.01)
+    chart = desk.locator("[data-chart=choice]")
+    ring = chart.locator(".ring").evaluate("e => [e.getAttribute('cx'), e.getAttribute('cy')]")
+    chosen = chart.locator("circle.dot", has_text="k = 3, lam = 0.1: 0.05")
+    assert chosen.evaluate("e => [e.getAttribute('cx'), e.getAttribute('cy')]") == ring
+    assert chart.locator("circle.dot").count() == 5  # a candidate without a score has no point
+    texts = chart.locator("text").all_text_contents()
+    assert {"0", "0.1", "0.2", "k = 2", "k = 3", "chosen: lam = 0.1, k = 3"} <= set(texts)
+    assert HOSTILE in desk.locator("[data-chart=missing] title").first.text_content()
+
+
+def test_numbers_of_any_size_have_no_exponents(opened, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)) * 1e-90
+    report(MNARKMeans(2, lam=0.5, random_state=0).fit(X), X, tmp_path / "tiny.html")
+    shown = opened(file=tmp_path / "tiny.html")
+    texts = shown.locator("svg text").all_text_contents()
+    assert any("× 10⁻⁹" in text for text in texts)
+    assert not any(re.search(r"\de[+-]?\d", text) for text in texts)
+    assert shown.trouble == []
+
+
 def test_tables_sort(desk):
     head = desk.locator("#clusters th").nth(1)
     for order, reverse in (("ascending", False), ("descending", True)):

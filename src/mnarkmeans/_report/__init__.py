@@ -2,8 +2,8 @@
 
 _report  `mnarkmeans.report`: the page of a fitted model, from Python
 _content a table under a fitted model, and the numbers of its page
-_render  the numbers poured into the template (page.html.j2), every name escaped; charts as SVG
-page.js  draws rows, centres and table (placed by _embedding), sorts, saves and filters
+_render  the numbers poured into the template (page.html.j2), every name escaped
+page.js  draws charts, rows, centres and table; sorts, saves and filters
 """
 
 from ._content import PAGE_VERSION, FittedTable, page_of, search_facts

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from .._embedding import embed
 from .._io import plain
 from .._versions import versions
+from ..displays._chart import Axis, Chart, Series
 from ..displays._displays import InstabilityDisplay, MissingnessDisplay, most_different
 from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
@@ -29,7 +31,7 @@ from ..missingness._diagnose import cells_of, observed_by_row, why_no_penalty
 from ..missingness._paragraph import lam_words
 from ..tables import Table
 
-PAGE_VERSION = 6
+PAGE_VERSION = 7
 MARKERS = 8  # of each cluster
 SURE = 0.9  # confidence of a row
 BINS = 20  # of missing shares
@@ -107,19 +109,17 @@ def page_of(fitted: FittedTable, title: str, embedding: str = "pca") -> dict[str
         "title": title,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions(),
-        "data": {
-            "rows": n,
-            "features": p,
-            "missing_share": rows["missing"].mean(),
-            "by_feature": np.histogram(cells.pooled().missing_share[0], BINS, (0.0, 1.0))[0],
-            "by_row": np.histogram(rows["missing"], BINS, (0.0, 1.0))[0],
-        },
+        "data": {"rows": n, "features": p, "missing_share": rows["missing"].mean()},
         "fit": {
             "k": fitted.n_clusters,
             "lam": model.lam_,  # a number, or one per feature
             "inertia": model.inertia_,
         },
-        "missing": fields_of(missing),
+        "charts": {
+            "missing": missing.chart().to_dict(),
+            "by_feature": _histogram(cells.pooled().missing_share[0], "features"),
+            "by_row": _histogram(rows["missing"], "rows"),
+        },
         "sure": _certainty(fitted),
         "clusters": [_cluster(fitted, cluster) for cluster in range(fitted.n_clusters)],
         "embedding": _embedding(fitted, embedding, shown),
@@ -150,7 +150,7 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
         flows.append(FlowDisplay._from_search(search, X, "k"))
         text += f" {_equally_stable(search, verdict)}"
     return plain({
-        "choice": fields_of(InstabilityDisplay._from_search(search)),
+        "choice": InstabilityDisplay._from_search(search).chart().to_dict(),
         "flow": [fields_of(flow) for flow in flows if len(flow.partitions) > 1],
         "several_k": several_k,
         "lam_text": text,
@@ -244,6 +244,18 @@ def _missing_in_words(chart: MissingnessDisplay) -> str:
 
 
 # --- numbers --------------------------------------------------------------------------------------
+
+
+def _histogram(shares: np.ndarray, what: str) -> dict[str, Any]:
+    """Bars over missing shares from 0 to 1."""
+    counts, edges = np.histogram(shares, BINS, (0.0, 1.0))
+    titles = [
+        f"{percent(low)} to {percent(high)} missing: {count:,} {what}"
+        for (low, high), count in zip(pairwise(edges.tolist()), counts, strict=True)
+    ]
+    axes = Axis("missing share", "share"), Axis(what, "count", from_zero=True)
+    bars = Series(edges[:-1], counts, "bars", titles=titles)
+    return Chart(f"Missing share of {what}", "", *axes, [bars]).to_dict()
 
 
 def _cluster(fitted: FittedTable, cluster: int) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent), root = document.documentElement;
   const byId = (id) => document.getElementById(id), all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const fixed = (value) => +value.toFixed(2);
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   let tones = {};  // of the clusters, until the ground changes
   const toneName = (cluster) => `--c${cluster % data.colors}`;
   const shade = (cluster) => tones[cluster] ||= css(toneName(cluster));
   const show = (value) => {
     if (value === null || value === undefined) return "–";
-    if (Math.abs(value) >= 1e9) return (+value).toExponential(2).replace("e+", " × 10^");
-    return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+(+value).toPrecision(4));
+    const size = Math.abs(value), raised = (power) => [...power].map((sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign] || "⁻").join("");
+    if (size >= 1e9 || (size > 0 && size < 1e-4)) return (+value).toExponential(2).replace(/(.+)e\+?(.+)/, (_, front, power) => `${+front} × 10${raised(power)}`);
+    return size >= 1000 ? Math.round(value).toLocaleString("en") : String(+(+value).toPrecision(4));
   };
   const percent = (share) => share === null ? "–" : `${+(100 * share).toPrecision(3)}%`;
   const brief = (name, most) => name.length <= most ? name : `${name.slice(0, most - most / 2 - 1)}…${name.slice(-most / 2)}`;
@@ -281,6 +283,91 @@
     byId("cell").textContent = `${sorted.ids[i]}, ${sorted.features[j]}, cluster ${sorted.cluster[i]}${missing}`;
   });
 
+  // ---- charts: lines, dots and bars, described by the displays of the package ----------------------
+  const charts = { ...data.charts, ...(data.choice && { choice: data.choice }) };
+  const RIGHT = 430, BASE = 234, LEFT = 80, TOP = 14;  // of the 460 x 280 of a chart
+  const svg = (tag, attributes, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+  };
+  const words = (x, y, text, anchor = "middle", look = {}) => svg("text", { class: "tick", x, y, "text-anchor": anchor, ...look }, text);
+
+  function roundNumbers(low, high) {
+    if (!(high > low)) return [low];
+    const raw = (high - low) / 4, base = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 2.5, 5, 10].map((m) => m * base).find((s) => s >= raw * 0.999);
+    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, i) => +((first + i) * step).toPrecision(12));
+  }
+  // Where the values of an axis lie between two ends of the picture, and its ticks with their texts.
+  function axisOf(axis, values, begin, end) {
+    let low = least(values), high = most(values), position = (v) => v, shown = null, text = show, margin = 0.05 * (high - low) || 0.05 * Math.abs(high) || 1;
+    if (axis.scale === "lam") {  // logarithmic, with a place for 0
+      const logs = values.filter((v) => v > 0).map(Math.log2);
+      [low, high] = logs.length ? [least(logs), most(logs)] : [0, 1];
+      const zero = low - Math.max(0.12 * (high - low), 1);
+      position = (v) => v > 0 ? Math.log2(v) : zero;
+      if (values.includes(0)) low = zero;
+      margin = 0.04 * (high - low) || 0.5;
+      shown = axis.ticks;
+    } else if (axis.scale === "share") {
+      [low, high, margin, shown, text] = [0, 1, 0, [0, 0.25, 0.5, 0.75, 1], percent];
+    } else if (axis.scale === "whole") {
+      margin = 0.4;
+      const step = Math.max(1, Math.ceil((high - low + 1) / 10));
+      shown = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step);
+    }
+    const bottom = axis.from_zero ? 0 : low - margin, span = high + margin - bottom || 1;
+    shown ||= roundNumbers(bottom, high + margin).filter((v) => axis.scale !== "count" || Number.isInteger(v));
+    const place = (v) => fixed(begin + (position(v) - bottom) / span * (end - begin));
+    return { place, ticks: shown.map((v) => [place(v), text(v)]) };
+  }
+  function chartParts({ x: across, y: upwards, series, chosen, below }) {
+    const xs = series.flatMap((s) => s.x), ys = series.flatMap((s) => s.y.map((v, i) => v + (s.spread ? s.spread[i] : 0)));
+    const named = series.filter((s) => s.name), legend = named.length > 1 ? named : [];
+    const step = 26 + 7 * Math.max(0, ...named.map((s) => s.name.length)), inLine = Math.max(1, Math.floor((RIGHT - LEFT) / step));
+    const x = axisOf(across, xs.length ? xs : [0], LEFT, RIGHT);
+    const y = axisOf(upwards, ys.length ? ys : [0], BASE, TOP + 16 * Math.ceil(legend.length / inLine));
+    const middle = (TOP + BASE) / 2, parts = [svg("line", { class: "axis", x1: LEFT, x2: RIGHT, y1: BASE, y2: BASE })];
+    for (const [at, text] of y.ticks) {
+      parts.push(svg("line", { class: "grid", x1: LEFT, x2: RIGHT, y1: at, y2: at }), words(LEFT - 7, at + 4, text, "end"));
+    }
+    for (const [at, text] of x.ticks) {
+      parts.push(svg("line", { class: "axis", x1: at, x2: at, y1: BASE, y2: BASE + 4 }), words(at, BASE + 17, text));
+    }
+    parts.push(words((LEFT + RIGHT) / 2, 272, across.name, "middle", { class: "name" }),
+      words(13, middle, upwards.name, "middle", { class: "name", transform: `rotate(-90 13 ${middle})` }));
+    const ink = (color) => `var(${typeof color === "number" ? toneName(color) : `--${color}`})`;
+    for (const s of series) {
+      const at = s.x.map((v, i) => [x.place(v), y.place(s.y[i])]), style = `fill:${ink(s.color)}`;
+      const told = (part, i) => { part.append(svg("title", {}, s.titles[i])); return part; };
+      if (s.spread) {
+        const edge = (sign) => s.x.map((v, i) => `${x.place(v)},${y.place(Math.max(s.y[i] + sign * s.spread[i], 0))}`);
+        parts.push(svg("polygon", { points: [...edge(1), ...edge(-1).reverse()].join(" "), style, "fill-opacity": 0.12 }));
+      }
+      if (s.mark === "line") parts.push(svg("polyline", { class: "line", style: `stroke:${ink(s.color)}`, points: at.join(" ") }));
+      const width = s.mark === "bars" && x.place(s.x[1]) - x.place(s.x[0]) - 2;
+      const look = s.mark === "dots" ? { r: 2.5, "fill-opacity": 0.4 } : { r: 3.5 };
+      at.forEach(([cx, cy], i) => {
+        if (s.mark !== "bars") parts.push(told(svg("circle", { class: "dot", style, cx, cy, ...look }), i));
+        else if (s.y[i]) parts.push(told(svg("rect", { class: "bar", x: cx + 1, y: cy, width, height: BASE - cy }), i));
+      });
+    }
+    if (chosen) {
+      const [cx, cy] = [x.place(chosen[0]), y.place(chosen[1])], beyond = cx + 7 * below.length > 460;
+      parts.push(svg("line", { class: "drop", x1: cx, x2: cx, y1: TOP + 34, y2: BASE }), svg("circle", { class: "ring", cx, cy, r: 8.5 }),
+        words(cx + (beyond ? -6 : 6), TOP + 44, below, beyond ? "end" : "start"));
+    }
+    legend.forEach((s, i) => {
+      const cx = LEFT + 10 + step * (i % inLine), cy = 8 + 16 * Math.floor(i / inLine);
+      parts.push(svg("circle", { cx, cy, r: 4.5, style: `fill:${ink(s.color)}` }), words(cx + 8, cy + 4, s.name, "start"));
+    });
+    return parts;
+  }
+  for (const place of all("svg[data-chart]")) place.append(...chartParts(charts[place.dataset.chart]));
+
   // ---- tables that sort ---------------------------------------------------------------------------
   for (const table of all("table.sortable")) {
     const heads = all("thead th", table), body = table.tBodies[0];
@@ -307,7 +394,6 @@
   // ---- the numbers of every plot as CSV -----------------------------------------------------------
   const columns = (lists) => [Object.keys(lists), ...Object.values(lists)[0].map((_, i) => Object.values(lists).map((list) => list[i]))];
   const records = (list) => [Object.keys(list[0] || {}), ...list.map(Object.values)];
-  const bars = (counts) => [["from", "to", "count"], ...counts.map((count, i) => [i / counts.length, (i + 1) / counts.length, count])];
   const tables = {
     embedding: () => {
       const { ids, x, y, cluster, confidence, distance, missing } = points;
@@ -320,20 +406,6 @@
     between: () => records(data.between),
     markers: () => records(data.markers),
     far: () => records(data.far),
-    missing: () => {
-      const found = data.missing;
-      const part = (of, means, shares, names = []) => means.map((mean, i) => [of, names[i], mean, shares[i]]);
-      return [["of", "feature", "mean", "missing_share"],
-        ...part("features", found.feature_magnitude, found.feature_missing_share),
-        ...part("clusters and features", found.magnitude, found.missing_share),
-        ...part("one feature", found.feature_mean, found.feature_share, found.feature_names)];
-    },
-    by_feature: () => bars(data.data.by_feature),
-    by_row: () => bars(data.data.by_row),
-    choice: () => {
-      const { lam, n_clusters: k, mean_instability, std_instability } = data.choice;
-      return columns({ lam, k, mean_instability, std_instability });
-    },
     comparison: () => [data.comparison.columns, ...data.comparison.rows],
     centers: () => [["feature", "cluster", "center", "reference", "mean", "missing_share"], ...centers.features.flatMap((name, j) =>
       centers.centers.map((center, i) => [name, i, center[j], centers.reference[j], centers.mean[j], centers.missing[i][j]]))],
@@ -342,6 +414,10 @@
       return [["id", "cluster", ...sorted.features], ...sorted.ids.map((id, i) => [id, sorted.cluster[i], ...cells.slice(i * p, i * p + p)])];
     }
   };
+  for (const [name, { x, y, series }] of Object.entries(charts)) {
+    tables[name] = () => [["series", x.name, y.name, "standard deviation", "description"], ...series.flatMap((s) =>
+      s.x.map((v, i) => [s.name || s.mark, v, s.y[i], s.spread ? s.spread[i] : null, s.titles[i]]))];
+  }
   noted.forEach((note, a) => {
     tables[`annotation-${a}`] = () => [["cluster", ...note.groups], ...note.counts.map((row, cluster) => [cluster, ...row])];
   });
@@ -360,8 +436,6 @@
 
   // ---- every picture as SVG and PNG ---------------------------------------------------------------
   const xml = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-  const fixed = (value) => +value.toFixed(2);
-
   // What is drawn on a canvas, written as SVG: the few calls that the pictures above use.
   class SvgPen {
     body = ""; globalAlpha = 1; textAlign = "left";

@@ -1,6 +1,6 @@
 """Charts described once: series of points, axes, what is marked.
 
-The displays make them; `draw` draws one with matplotlib, `_report._render` as SVG for the page.
+The displays make them; `draw` draws one with matplotlib, the script of the report as SVG.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._io import require
-from ._style import ACCENT, INK, MUTED, WARM, color, lam_ticks
+from ._style import ACCENT, INK, MUTED, WARM, color, rounded
 
 Numbers = Sequence[Any] | np.ndarray
 NAMED = {"accent": ACCENT, "warm": WARM}
@@ -24,6 +24,7 @@ class Axis(NamedTuple):
     name: str
     scale: str = "number"
     from_zero: bool = False
+    ticks: Sequence[float] = ()  # of an axis of lam
 
 
 class Series(NamedTuple):
@@ -34,14 +35,8 @@ class Series(NamedTuple):
     mark: str = "line"
     color: int | str = "accent"  # of a cluster, "accent" or "warm"
     name: str = ""
-    titles: Sequence[str] = ()  # what a pointer at each point is told
+    titles: Sequence[str] = ()  # shown where the pointer is at a point
     spread: Numbers | None = None  # half the height of a band around a line
-
-    @property
-    def band(self) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and the upper edge of the band."""
-        y, spread = np.asarray(self.y, float), np.asarray(self.spread, float)
-        return np.maximum(y - spread, 0.0), y + spread
 
 
 class Chart(NamedTuple):
@@ -51,6 +46,14 @@ class Chart(NamedTuple):
     y: Axis
     series: list[Series]
     chosen: tuple[float, float] | None = None  # ringed
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the report stores it: numbers with seven digits."""
+        lines = [series._asdict() for series in self.series]
+        for line in lines:
+            for name in ("x", "y", "spread"):
+                line[name] = None if line[name] is None else rounded(line[name], 7)
+        return self._asdict() | {"x": self.x._asdict(), "y": self.y._asdict(), "series": lines}
 
 
 def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.2)) -> tuple[Any, Any]:
@@ -86,8 +89,9 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
         look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
         drawn += ax.plot(series.x, series.y, label=series.name or None, **look)
         if series.spread is not None:
-            ink = drawn[-1].get_color()
-            ax.fill_between(series.x, *series.band, color=ink, alpha=0.12, lw=0)
+            y, ink = np.asarray(series.y), drawn[-1].get_color()
+            band = np.maximum(y - series.spread, 0), y + series.spread
+            ax.fill_between(series.x, *band, color=ink, alpha=0.12, lw=0)
     ax.set_xlabel(chart.x.name, color=INK)
     ax.set_ylabel(chart.y.name, color=INK)
     if chart.chosen is not None:
@@ -101,8 +105,7 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
                 ax.set_xscale("log")
             else:
                 ax.set_xscale("symlog", linthresh=positive[0])
-            shown = lam_ticks(lams.tolist())
-            ax.set_xticks(shown, [f"{value:g}" for value in shown])
+            ax.set_xticks(chart.x.ticks, [f"{lam:g}" for lam in chart.x.ticks])
             ax.minorticks_off()
     if chart.x.scale == "whole":
         ax.xaxis.get_major_locator().set_params(integer=True)

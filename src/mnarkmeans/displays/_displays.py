@@ -16,7 +16,7 @@ from .._validation import values_with_nan
 from ..metrics import confidence
 from ..missingness._diagnose import Cells, cells_of, missing_against_mean
 from ._chart import Axis, Chart, Series, axes, draw, write_title
-from ._style import DIVERGING, GAP, INK, MUTED, brief, color, number, percent
+from ._style import DIVERGING, GAP, INK, MUTED, brief, color, lam_ticks, number, percent
 
 MOST_DOTS = 2_000
 
@@ -427,7 +427,9 @@ class InstabilityDisplay:
         if best is not None:
             chosen = float(places[best]), float(np.nan_to_num(means[best]))
             below = f"chosen: lam = {lams[best]:.3g}" + (f", k = {ks[best]}" if ks[best] else "")
-        x = Axis("number of clusters", "whole") if by_k else Axis("penalty lam", "lam")
+        x = Axis("penalty lam", "lam", ticks=lam_ticks(np.unique(lams).tolist()))
+        if by_k:
+            x = Axis("number of clusters", "whole")
         y = Axis("instability (lower is better)", from_zero=True)
         return Chart("How stable the clusters are", below, x, y, series, chosen)
 

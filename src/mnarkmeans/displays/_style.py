@@ -79,23 +79,6 @@ def percent(share: float | None) -> str:
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
-def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Round numbers between low and high, about so many.
-
-    Examples
-    --------
-    >>> ticks(0.0, 10.0, 5)
-    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
-    """
-    if not high > low:
-        return [low]
-    raw = (high - low) / count
-    base = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * base for m in (1, 2, 2.5, 5, 10) if m * base >= raw * 0.999)
-    steps = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    return [float(f"{i * step:.12g}") for i in steps]
-
-
 def lam_ticks(lams: Sequence[float]) -> list[float]:
     """Even steps on a logarithmic scale, and 0 where it is a candidate.
 
