@@ -221,7 +221,7 @@ def test_large_tables_are_judged_by_a_sample():
     assert model.missingness_.reference == "zero"
     assert adjusted_rand_score(classes, model.labels_) > 0.9
     batches = MiniBatchMNARKMeans(3, random_state=0).fit(X)
-    assert batches.lam_ == pytest.approx(model.lam_, abs=0.15)
+    assert batches.lam_ == pytest.approx(model.lam_, abs=0.25)  # less than a step
 
 
 def test_wide_tables_are_judged_by_some_of_their_features():

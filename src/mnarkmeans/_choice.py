@@ -1,8 +1,8 @@
 """lam="auto" and reference="auto": one score decides between candidates (lam, reference).
 
-A candidate is good if its clusters predict what they have not seen. It is fitted to all but one
-fold of the rows and judged on that fold: the features are cut into blocks, and each block of a row
-left out is predicted from the other blocks of that row, values and gaps,
+A candidate is good if its clusters predict what they have not seen. It is fitted to some rows and
+judged on others, by cross-validation, or of large tables on one half of a sample: the features are
+cut into blocks, and each block of a row left out is predicted from the row's other blocks,
 
     score_ig = log sum_l  w_lig  prod_{j in g}  P(r_ij | l)  f(x_ij | l)^r_ij   (r_ij: observed)
 
@@ -43,7 +43,7 @@ from ._em.em import EM, State, missing_of, posteriors, prior_weight
 from ._em.fit import Candidate as Mixture
 from ._em.mechanisms import MECHANISMS
 from ._missingness import MechanismFit, Missingness
-from ._observed import Observed
+from ._observed import Observed, zero_filled
 from ._solver import (
     assign_rows,
     centers_of_partition,
@@ -56,10 +56,10 @@ LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 MARGIN = 1.0  # standard errors from which candidates are told apart
 PRIOR = 2.0  # rows that pull the mean of a cell (cluster, feature) to that of its feature
 BLOCKS = 8  # of features; with fewer features mixtures decide
-FOLDS = 4
-N_STARTS = 4  # of each fold
-ENTRIES_OF_SAMPLE = 1 << 17  # of wide tables; of long ones FEWEST_ROWS are enough
-FEWEST_ROWS, FEWEST_COLUMNS = 650, 200
+FOLDS = 4  # if fewer than twice ENOUGH_ROWS
+N_STARTS = 4  # of each part of the rows
+ENOUGH_ROWS, ENOUGH_COLUMNS = 650, 200  # to fit candidates, and as many rows to judge them
+ENTRIES_OF_SAMPLE = 1 << 17  # more rows or columns are looked at up to so many
 MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
 MIXTURE_COLUMNS = 16
 
@@ -80,12 +80,10 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, sample: Observed) -> Rows:
-        values, gaps = sample.filled_and_gaps()
-        seen = (~gaps).astype(np.float32)
+        values, seen = zero_filled(sample.source, np.zeros(sample.n_features))
         block = np.random.default_rng(0).permutation(sample.n_features) % BLOCKS
-        cut = np.eye(BLOCKS, dtype=np.float32)[block]
-        values = np.where(gaps, 0.0, values).astype(np.float32)
-        return cls(values, seen, sample.weights.astype(np.float32), cut)
+        parts = values, seen, sample.weights, np.eye(BLOCKS)[block]
+        return cls(*(part.astype(np.float32) for part in parts))
 
     def take(self, rows: Any) -> Rows:
         return Rows(self.values[rows], self.seen[rows], self.weights[rows], self.cut)
@@ -114,6 +112,10 @@ class Missing(NamedTuple):
     counts: np.ndarray  # (k, p) observed
     sizes: np.ndarray  # (k, 1)
 
+    @property
+    def gaps(self) -> np.ndarray:
+        return np.maximum(self.sizes - self.counts, 0.0)
+
     def slope(self, some: Any = True) -> float:
         """Slope >= 0 of the log odds on the distance from the reference, of all features or of
         some (p,), by Newton's method."""
@@ -130,21 +132,20 @@ class Missing(NamedTuple):
 
     def explained(self) -> float:
         """Share of the variation of missingness, within features, that follows the distance."""
-        gaps, slopes = np.maximum(self.sizes - self.counts, 0.0), (self.slope(), 0.0)
-        shares = [expit(self.odds(slope)) for slope in slopes]
-        left, total = (float((self.counts * (1 - q) ** 2 + gaps * q**2).sum()) for q in shares)
-        return max(1.0 - left / max(total, 1e-300), 0.0)
+        shares = (expit(self.odds(slope)) for slope in (self.slope(), 0.0))
+        left, total = ((self.counts * (1 - q) ** 2 + self.gaps * q**2).sum() for q in shares)
+        return max(float(1.0 - left / max(total, 1e-300)), 0.0)
 
     def followers(self) -> np.ndarray:
         """(p,) False for features whose missing values do not follow the distance as those of other
         features do: chance is likelier by more than log(n)/2."""
-        gaps = np.maximum(self.sizes - self.counts, 0.0)
 
         def log_likelihood(slope: float) -> np.ndarray:
             odds = self.odds(slope)
-            return (self.counts * log_expit(odds) + gaps * log_expit(-odds)).sum(axis=0)
+            return (self.counts * log_expit(odds) + self.gaps * log_expit(-odds)).sum(axis=0)
 
-        follow, price = np.ones(gaps.shape[1], bool), 0.5 * math.log(max(self.sizes.sum(), 2.0))
+        price = 0.5 * math.log(max(self.sizes.sum(), 2.0))
+        follow = np.ones(self.away.shape[1], bool)
         for _ in range(4):
             last = follow
             follow = log_likelihood(self.slope(last)) - log_likelihood(0.0) > -price
@@ -273,12 +274,11 @@ class Centers(NamedTuple):
 
     def distances(self, candidate: Candidate) -> np.ndarray:
         """(n,) squared, of a candidate's centres from these, averaged over the parts."""
-        found = [
+        centers = [
             mu[:, self.columns][labels]
             for mu, labels in zip(candidate.centers, candidate.labels, strict=True)
         ]
-        apart = (np.array(found) - self.expected) ** 2 / self.variance
-        return apart.sum(axis=2).mean(axis=0)
+        return ((np.array(centers) - self.expected) ** 2 / self.variance).sum(axis=2).mean(axis=0)
 
 
 def fit_mixtures(
@@ -298,7 +298,7 @@ def fit_mixtures(
     memberships = np.eye(labels.max() + 1)[labels]
     plain = EM(sample)
     prior = prior_weight(plain, memberships, 0.0)
-    kinds = [("", plain, name, 0) for name in (("mcar", "class") if free else ("mcar",))]
+    kinds = [("", plain, name, 0) for name in ("mcar", "class")[: 1 + free]]
     for number, (where, reference) in enumerate(references.items()):
         around = EM(replace(sample, reference=reference[columns]))
         n_chosen = int(sample.has_gaps.sum()) if number > 0 else 0
@@ -315,30 +315,29 @@ def fit_mixtures(
         for begin in starts:
             run = em.with_prior(prior).run(State(begin), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
             fitted.append((where, Mixture(em, name, 0.0, n_chosen, (list(run)[-1],))))
-    where, best = max(fitted, key=lambda one: one[1].score)
+    fitted.sort(key=lambda pair: pair[1].score)
+    where, best = fitted[-1]
     parameters = best.states[-1].parameters
     expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means
-    each = {one.mechanism: one for _, one in sorted(fitted, key=lambda one: one[1].score)}
-    mechanisms = [_mechanism_fit(each[name]) for name in MECHANISMS if name in each]
+    likeliest = {mixture.mechanism: mixture for _, mixture in fitted}
+    mechanisms = [_mechanism_fit(likeliest[name]) for name in MECHANISMS if name in likeliest]
     return Centers(where, expected, parameters.variances.mean(axis=0), columns, mechanisms)
 
 
 def _mechanism_fit(mixture: Mixture) -> MechanismFit:
     """Its penalty is lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
     em, (parameters, expectation, *_) = mixture.em, mixture.states[-1]
-    mu = parameters.means - em.observed.reference
+    mu, variance = parameters.means - em.observed.reference, parameters.variances.mean(axis=0)
     lost = missing_of(parameters, em.observed.reference).mean
-    sums = expectation.sums
-    gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) * em.observed.has_gaps
-    gaps /= parameters.variances.mean(axis=0)
+    sums, has_gaps = expectation.sums, em.observed.has_gaps
+    gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) * has_gaps / variance
     weight = max(float((gaps * mu**2).sum()), 1e-300)
     lam = max(float((gaps * mu * (mu - lost)).sum()) / weight, 0.0)
-    spread, mechanism = np.sqrt(parameters.variances.mean(axis=0)), parameters.mechanism
-    strength = float(em.values.missing_rate[em.observed.has_gaps].mean())
+    strength = float(em.values.missing_rate[has_gaps].mean())
     if mixture.mechanism == "decay":
-        strength = mechanism.t * float(np.mean(spread**2))
+        strength = parameters.mechanism.t * float(variance.mean())
     elif mixture.mechanism == "threshold":
-        strength = float((mechanism.tau / spread)[em.observed.has_gaps].mean())
+        strength = float((parameters.mechanism.tau / np.sqrt(variance))[has_gaps].mean())
     return MechanismFit(mixture.mechanism, strength, mixture.score, lam)
 
 
@@ -390,34 +389,34 @@ def choose(
         settings = dict(max_iter=max_iter, tol=tol, threads=threads)
         judge = Judge(*standardised(sample, points), k, settings)
         candidates = judge.candidates(penalties, search)
-        chosen = judge.best(candidates)
-        mixture = judge.mixture or judge.mixture_of(chosen)
-        theory = round(max(mixture.mechanisms, key=lambda one: one.log_likelihood).lam, 3)
-        if search and chosen.lam > 0.0 and theory > 0.0:
-            penalty = np.where(chosen.penalty > 0.0, theory, 0.0)
-            candidates += judge.fit(chosen.ladder, chosen.name, penalty[None])
-            candidates.sort(key=lambda one: (one.ladder, one.lam))
+        best = judge.best(candidates)
+        mixture = judge.mixture or judge.mixture_of(best)
+        theory = round(max(mixture.mechanisms, key=lambda fit: fit.log_likelihood).lam, 3)
+        if search and best.lam > 0.0 and theory > 0.0:
+            penalty = np.where(best.penalty > 0.0, theory, 0.0)
+            candidates += judge.fit(best.ladder, best.name, penalty[None])
+            candidates.sort(key=lambda candidate: (candidate.ladder, candidate.lam))
         behind = standard_errors(candidates, judge.weights)
-        own = np.array([one.ladder == chosen.ladder for one in candidates])
-        near = np.flatnonzero(own & (behind >= behind[own].max() - MARGIN))
+        alike = np.array([candidate.ladder == best.ladder for candidate in candidates])
+        near = np.flatnonzero(alike & (behind >= behind[alike].max() - MARGIN))
         equal = [candidates[i] for i in near]
-        taken = min(equal, key=lambda one: float(judge.weights @ mixture.distances(one)))
+        taken = min(equal, key=lambda one: float(sample.weights @ mixture.distances(one)))
         missing = judge.missing_by_cluster(taken)
+    scores = [np.average(one.scores.sum(axis=1), weights=judge.weights) for one in candidates]
     table = {
         "lam": np.array([one.lam for one in candidates]),
         "reference": np.array([one.name for one in candidates]),
-        "features": np.array([p - one.n_unpenalised if one.lam > 0.0 else 0 for one in candidates]),
-        "score": np.array([np.average(one.scores.sum(axis=1), weights=judge.weights)
-                           for one in candidates]),
+        "features": np.array([p - one.n_spared if one.lam > 0.0 else 0 for one in candidates]),
+        "score": np.array(scores),
         "behind": behind,
-    }  # fmt: skip
+    }
     missingness = Missingness(
         taken.lam, taken.name, table, (equal[0].lam, equal[-1].lam), mixture.mechanisms,
-        missing.explained(), taken.n_unpenalised if search else 0,
+        missing.explained(), taken.n_spared if search else 0,
         "mechanism" if judge.mixture else "score",
     )  # fmt: skip
-    lam = next((one for one in lams if np.max(one) == taken.lam), taken.lam)
-    if search and taken.n_unpenalised:
+    lam = next((lam for lam in lams if np.max(lam) == taken.lam), taken.lam)
+    if search and taken.n_spared:
         lam = np.full(p, taken.lam)
         lam[columns[taken.penalty == 0.0]] = 0.0
     whole = replace(observed, reference=references[taken.name]).take(rows)
@@ -433,36 +432,40 @@ class Candidate(NamedTuple):
     penalty: np.ndarray  # (p,) lam, or 0 in features that have none
     centers: np.ndarray  # (F, k, p) of the fits to each part
     labels: np.ndarray  # (F, n) of all rows by those fits
-    scores: np.ndarray = np.empty(0)  # (n, G)
+    scores: np.ndarray = np.empty(0)  # (m, G) of the rows that are judged
 
     @property
     def lam(self) -> float:
         return float(self.penalty.max())
 
     @property
-    def n_unpenalised(self) -> int:
+    def n_spared(self) -> int:
         """Features without a penalty, where others have one."""
         return int(np.count_nonzero(self.penalty == 0.0)) if self.lam > 0.0 else 0
 
 
 class Judge:
-    """Fits candidates to parts of the rows of a sample, and scores them.
+    """Fits candidates to parts of the rows of a sample, and scores them on other rows.
 
-    The parts leave out a fold each; where mixtures decide, the only part is the sample.
+    The parts leave out a fold each; of many rows, one half is fitted and the other judged. Where
+    mixtures decide, the only part is the sample.
     """
 
     def __init__(
         self, sample: Observed, references: dict[str, np.ndarray], k: int, settings: dict[str, Any]
     ):
         self.sample, self.references, self.k, self.settings = sample, references, k, settings
-        self.rows, self.weights, self.threads = Rows.of(sample), sample.weights, settings["threads"]
-        self.few, n, n_folds = sample.n_features < BLOCKS, sample.n_rows, FOLDS
-        while n - -(-n // n_folds) < k:  # the rows left must be enough for k clusters
-            n_folds += 1
+        self.rows, self.threads, n = Rows.of(sample), settings["threads"], sample.n_rows
+        self.few, halves = sample.n_features < BLOCKS, n >= 2 * ENOUGH_ROWS
+        # The rows left must be enough for k clusters: n - n / n_folds >= k.
+        n_folds = 2 if halves else max(FOLDS, -(-n // (n - k)))
         fold = np.arange(n) * n_folds // n
-        self.tests = [np.flatnonzero(fold == f) for f in range(n_folds)]
-        self.trains = [np.flatnonzero(fold != f) for f in range(n_folds)]
+        self.tests = [np.flatnonzero(fold == f) for f in range(1 if halves else n_folds)]
+        self.trains = [np.setdiff1d(np.arange(n), test) for test in self.tests]
+        if self.few:
+            self.tests = self.trains = [np.arange(n)]
         self.parts = [sample] if self.few else [sample.take(train) for train in self.trains]
+        self.weights = sample.weights[np.concatenate(self.tests)]
         self.mixture: Centers | None = None
         self.pools: dict[str, list[np.ndarray]] = {}  # of each reference and part
 
@@ -492,13 +495,13 @@ class Judge:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
         best of a few starts leads with three of the penalties."""
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        n_starts, seeds = N_STARTS * (FOLDS if self.few else 1), list(range(len(self.parts)))
+        n_starts, seeds = N_STARTS * (FOLDS if self.few else 1), range(len(self.parts))
         drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
-        for name, reference in self.references.items():
-            starts = [
-                with_component_start(replace(part, reference=reference), own, 1.0, self.threads)
-                for part, own in zip(self.parts, drawn, strict=True)
-            ]
+        starts = [
+            with_component_start(part, begin, 0.0, self.threads)
+            for part, begin in zip(self.parts, drawn, strict=True)
+        ]
+        for name in self.references:
             self.pools[name] = self._centers(name, penalties[anchors], starts)
 
     def _centers(
@@ -507,15 +510,15 @@ class Judge:
         """Centres (L, k, p) of each part: for each of the penalties (L, p), the best of where the
         starts (R, k, p) of the part lead."""
         every = np.arange(len(penalties))
-        found = run_starts_of_each(
+        results = run_starts_of_each(
             [replace(part, reference=self.references[name]) for part in self.parts],
-            [np.tile(own, (len(every), 1, 1)) for own in starts],
-            [np.repeat(penalties, len(own), axis=0) for own in starts], **self.settings,
+            [np.tile(begin, (len(every), 1, 1)) for begin in starts],
+            [np.repeat(penalties, len(begin), axis=0) for begin in starts], **self.settings,
         )  # fmt: skip
-        best = [own.losses.reshape(len(every), -1).argmin(axis=1) for own in found]
+        best = [result.losses.reshape(len(every), -1).argmin(axis=1) for result in results]
         return [
-            own.centers.reshape(len(every), -1, *own.centers.shape[1:])[every, first]
-            for own, first in zip(found, best, strict=True)
+            result.centers.reshape(len(every), -1, *result.centers.shape[1:])[every, first]
+            for result, first in zip(results, best, strict=True)
         ]
 
     def _labels(
@@ -523,7 +526,7 @@ class Judge:
     ) -> np.ndarray:
         """(L, F, n) of all rows, by the centres of each part."""
         sample = replace(self.sample, reference=self.references[name])
-        each = [assign_rows(sample, own, penalties, self.threads).T for own in centers]
+        each = [assign_rows(sample, mu, penalties, self.threads).T for mu in centers]
         return np.stack(each, axis=1)
 
     def fit(self, ladder: int, name: str, penalties: np.ndarray) -> list[Candidate]:
@@ -534,20 +537,21 @@ class Judge:
             return found
         centers = self._centers(name, penalties, self.pools[name])
         labels = self._labels(name, penalties, centers)
-        for one in zip(penalties, np.stack(centers, axis=1), labels, strict=True):
-            new = Candidate(ladder, name, *one)
+        for fitted in zip(penalties, np.stack(centers, axis=1), labels, strict=True):
+            new = Candidate(ladder, name, *fitted)
             same = found and not self.few and np.array_equal(found[-1].labels, new.labels)
             found.append(new._replace(scores=found[-1].scores if same else self._scores(new)))
         return found
 
-    def _scores(self, one: Candidate) -> np.ndarray:
-        """(n, G), or (n, 1) where mixtures decide."""
+    def _scores(self, candidate: Candidate) -> np.ndarray:
+        """(m, G), or (m, 1) where mixtures decide."""
         if self.mixture:
-            return -self.mixture.distances(one)[:, None]
+            return -self.mixture.distances(candidate)[:, None]
         penalty, reference = (
-            array.astype(np.float32) for array in (one.penalty, self.references[one.name])
+            array.astype(np.float32)
+            for array in (candidate.penalty, self.references[candidate.name])
         )
-        parts = zip(self.trains, self.tests, one.labels, one.centers, strict=True)
+        parts = zip(self.trains, self.tests, candidate.labels, candidate.centers, strict=True)
         return np.concatenate([
             block_scores(
                 Clusters.of(self.rows.take(train), labels[train], self.k, reference),
@@ -576,21 +580,20 @@ class Judge:
         reference = {chosen.name: self.references[chosen.name]}
         return fit_mixtures(self.sample, reference, chosen.labels[0], columns, False)
 
-    def missing_by_cluster(self, one: Candidate, name: str = "") -> Missing:
+    def missing_by_cluster(self, candidate: Candidate, name: str = "") -> Missing:
         """In all rows, by the labels of a candidate."""
-        reference = self.references[name or one.name].astype(np.float32)
-        return Clusters.of(self.rows, one.labels[0], self.k, reference).missing
+        reference = self.references[name or candidate.name].astype(np.float32)
+        return Clusters.of(self.rows, candidate.labels[0], self.k, reference).missing
 
 
 def references_for(observed: Observed) -> dict[str, np.ndarray]:
-    """The references to choose from, by name."""
-    extent = observed.summary.minimum, observed.summary.maximum
-    least, most = (np.where(np.isfinite(end), end, 0.0) for end in extent)
-    zero = {"zero": np.zeros(len(least))}
-    judged = observed.has_gaps & np.isfinite(extent[0])
-    far = np.maximum(least, -most) > most - least  # further from zero than from each other
-    if judged.any() and far[judged].mean() > 0.5:
-        zero = {}
+    """The references to choose from, by name: zero only if the values of most features that have
+    gaps are not further from it than from each other."""
+    least, most = observed.summary.minimum, observed.summary.maximum
+    known = np.isfinite(least)
+    least, most = np.where(known, least, 0.0), np.where(known, most, 0.0)
+    far = (np.maximum(least, -most) > most - least)[observed.has_gaps & known]
+    zero = {} if far.sum() > 0.5 * len(far) else {"zero": np.zeros(len(least))}
     return zero | {"min": least}
 
 
@@ -599,11 +602,11 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.n
     if there are few, but for features without a value, which say nothing of lam."""
     n, p = observed.source.shape
     entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
-    wanted = max(FEWEST_ROWS, 50 * k, min(n // 64, entries // p))
-    rows = observed.sample(wanted)
-    columns, most = np.arange(p), max(FEWEST_COLUMNS, entries // len(rows))
-    rows = np.random.default_rng(0).permutation(rows[observed.weights[rows] > 0])
-    sample = observed.take(rows)
+    enough = ENOUGH_ROWS if p < BLOCKS else 2 * ENOUGH_ROWS
+    rows = observed.sample(max(enough, 50 * k, min(n // 64, entries // p)))
+    rows = np.random.default_rng(0).permutation(rows)
+    sample, columns = observed.take(rows), np.arange(p)
+    most = max(ENOUGH_COLUMNS, entries // min(len(rows), ENOUGH_ROWS))
     if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
@@ -618,14 +621,14 @@ def standardised(
 ) -> tuple[Observed, dict[str, np.ndarray]]:
     """A sample and references (p,), as a dense table of features with mean 0, in units of their
     common spread."""
-    values, gaps = sample.filled_and_gaps()
-    values = np.where(gaps, 0.0, np.where(gaps, 0.0, values) - sample.means)  # R's NA would warn
+    parts = zero_filled(sample.source, sample.means, sample.missing)
+    values, seen = (part.toarray() if sample.is_sparse else part for part in parts)
     squares, count = float((sample.weights @ values**2).sum()), float(sample.summary.counts.sum())
     spread = math.sqrt(squares / max(count, 1e-300))
     unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
-    points = {name: (one - sample.means) / unit for name, one in references.items()}
+    points = {name: (point - sample.means) / unit for name, point in references.items()}
     sample = replace(
-        sample, source=np.where(gaps, np.nan, values / unit), missing=math.nan,
+        sample, source=np.where(seen > 0.0, values / unit, np.nan), missing=math.nan,
         means=np.zeros(sample.n_features), reference=next(iter(points.values())),
     )  # fmt: skip
     return sample, points
