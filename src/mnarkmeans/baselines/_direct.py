@@ -10,7 +10,6 @@ gmm_mask  the same, and every cluster misses a feature at a rate of its own: the
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,6 @@ def fwpd_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     sum of dissimilarities wins. An empty cluster takes the row that fits its own cluster worst.
     """
     dissimilarity, k, rng = fwpd(X), settings.n_clusters, np.random.RandomState(seed)
-    starts = []
     observed, values = (~np.isnan(X)).astype(float), np.nan_to_num(X, nan=0.0)
 
     def means(labels: np.ndarray) -> np.ndarray:
@@ -98,20 +96,21 @@ def fwpd_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
         counts, sums = member @ observed, member @ values
         return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
 
+    starts = []
     for _ in range(settings.n_init):
         labels = rng.randint(k, size=len(X))
-        for n_iter in count(1):
+        for n_iter in range(1, settings.max_iter + 1):  # noqa: B007
             before, sizes = labels, np.bincount(labels, minlength=k)
             if not sizes.all():
-                before, own = labels.copy(), dissimilarity(means(labels))
-                cost = own[np.arange(len(X)), labels]
+                before = labels.copy()
+                cost = dissimilarity(means(labels))[np.arange(len(X)), labels]
                 worst = np.argsort(np.where(sizes[labels] > 1, -cost, np.inf), kind="stable")
                 empty = np.flatnonzero(sizes == 0)
                 before[worst[: len(empty)]] = empty
             centers = means(before)
             costs = dissimilarity(centers)
             labels = costs.argmin(axis=1)
-            if n_iter == settings.max_iter or np.array_equal(before, labels):
+            if np.array_equal(before, labels):
                 break
         starts.append({"labels_": labels, "cluster_centers_": centers,
                        "inertia_": float(costs.min(axis=1).sum()), "n_iter_": n_iter})  # fmt: skip
@@ -132,12 +131,12 @@ def fwpd(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     total, alpha = weights.sum(), min(0.5, 1.0 - float(observed.mean()))
 
     def distances(points: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
-        filled, has, own = np.nan_to_num(points, nan=0.0), ~np.isnan(points), values[rows]
-        squared = own**2 @ has.T - 2 * own @ filled.T + observed[rows] @ (filled**2).T
+        z, has, x = np.nan_to_num(points, nan=0.0), ~np.isnan(points), values[rows]
+        squared = x**2 @ has.T - 2 * x @ z.T + observed[rows] @ (z**2).T
         return np.sqrt(np.maximum(squared, 0.0))
 
-    some = gen_batches(len(X), max(1, 2_000_000 // len(X)))  # bounds the memory
-    dmax = max(distances(X, rows).max() for rows in some) or 1.0
+    blocks = gen_batches(len(X), max(1, 2_000_000 // len(X)))  # bounds the memory
+    dmax = max(distances(X, rows).max() for rows in blocks) or 1.0
 
     def dissimilarity(centers: np.ndarray) -> np.ndarray:
         penalty = (total - (observed * weights) @ ~np.isnan(centers).T) / total

@@ -26,16 +26,16 @@ from sklearn.impute import KNNImputer, SimpleImputer
 
 
 def kmeans(filled: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
-    found = KMeans(
+    model = KMeans(
         settings.n_clusters, n_init=settings.n_init, max_iter=settings.max_iter, random_state=seed
     ).fit(filled)
     results = ("labels_", "cluster_centers_", "inertia_", "n_iter_")
-    return {name: getattr(found, name) for name in results}
+    return {name: getattr(model, name) for name in results}
 
 
-def imputed_kmeans(way: str, X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
+def imputed_kmeans(name: str, X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """k-means on the table that one of ``FILLS`` completes."""
-    filled = FILLS[way](X, np.random.default_rng(seed))
+    filled = FILLS[name](X, np.random.default_rng(seed))
     return kmeans(filled, settings, seed) | {"imputed_": filled}
 
 
@@ -43,9 +43,10 @@ def pca_kmeans(X: np.ndarray, settings: Any, seed: int) -> dict[str, Any]:
     """The centres are the means of the zero-filled rows."""
     filled = np.nan_to_num(X, nan=0.0)
     projected = PCA(min(50, *X.shape), random_state=seed).fit_transform(filled)
-    found = kmeans(projected, settings, seed)
-    members = [found["labels_"] == label for label in range(settings.n_clusters)]
-    return found | {"cluster_centers_": np.stack([filled[own].mean(axis=0) for own in members])}
+    results = kmeans(projected, settings, seed)
+    members = [results["labels_"] == label for label in range(settings.n_clusters)]
+    centers = np.stack([filled[rows].mean(axis=0) for rows in members])
+    return results | {"cluster_centers_": centers}
 
 
 # --- ways to fill a table -------------------------------------------------------------------------
@@ -73,12 +74,12 @@ def fill_qrilc(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def fill_minprob(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    filled, seen = X.copy(), ~np.isnan(X)
-    spreads = [X[own, j].std() for j, own in enumerate(seen.T) if own.sum() > 1]
-    sd = float(np.median(spreads)) if spreads else 0.0
-    for j, own in enumerate(seen.T):
-        low = np.quantile(X[own, j], 0.01) if own.any() else 0.0
-        filled[~own, j] = low + sd * rng.standard_normal((~own).sum())
+    filled, columns = X.copy(), [column[~np.isnan(column)] for column in X.T]
+    sd = np.median([seen.std() for seen in columns if len(seen) > 1] or [0.0])
+    for j, seen in enumerate(columns):
+        low = np.quantile(seen, 0.01) if len(seen) else 0.0
+        gaps = np.isnan(X[:, j])
+        filled[gaps, j] = low + sd * rng.standard_normal(gaps.sum())
     return filled
 
 

@@ -130,15 +130,14 @@ def _strength_for(
     def excess(at: float) -> float:
         return float(probability(strength(at)).mean()) - fraction
 
-    found = [excess(end) for end in ends]
-    least, most = sorted(value + fraction for value in found)
+    least, most = sorted(excess(end) + fraction for end in ends)
     if not least - 1e-9 <= fraction <= most + 1e-9:
         raise ValueError(
             f"{mechanism!r} cannot make {fraction} of this table missing: it reaches from "
             f"{least:.3f} (what is missing already) to {most:.3f}."
         )
-    for end, value in zip(ends, found, strict=True):
-        if abs(value) < 1e-9:
+    for end in ends:
+        if abs(excess(end)) < 1e-9:
             return strength(end)
     return strength(brentq(excess, *ends, xtol=1e-12))
 
@@ -160,9 +159,9 @@ def _mar(x: np.ndarray, a: float, _: float) -> np.ndarray:
 
 def _mnar2(x: np.ndarray, a: float, _: float) -> np.ndarray:
     size = np.abs(x)
-    some = ~np.isnan(size).all(axis=0)
+    seen = ~np.isnan(size).all(axis=0)
     cut = np.zeros(size.shape[1])
-    cut[some] = np.nanquantile(size[:, some], a, axis=0)
+    cut[seen] = np.nanquantile(size[:, seen], a, axis=0)
     return (size < cut).astype(float)
 
 

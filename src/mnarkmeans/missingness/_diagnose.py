@@ -87,24 +87,24 @@ def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
     values, seen = zero_filled(X[:step], np.zeros(p))
     shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    found = np.zeros((3, b * k, p))
+    sums = np.zeros((3, b * k, p))
     for begin in range(0, n, step):
-        own = labels[:, begin : begin + step]
-        at = own.ravel(), np.tile(np.arange(own.shape[1]), b)
-        member = sp.csr_array((np.ones(own.size), at), shape=(b * k, own.shape[1]))
+        block = labels[:, begin : begin + step]
+        entries = block.ravel(), np.tile(np.arange(block.shape[1]), b)
+        member = sp.csr_array((np.ones(block.size), entries), shape=(b * k, block.shape[1]))
         values, seen = zero_filled(X[begin : begin + step], shift)
-        for into, part in zip(found, (seen, values, values * values), strict=True):
+        for i, part in enumerate((seen, values, values * values)):
             product = member @ part
-            into += product.toarray() if sp.issparse(product) else product
-    return shift, *found.reshape(3, b, k, p)
+            sums[i] += product.toarray() if sp.issparse(product) else product
+    return shift, *sums.reshape(3, b, k, p)
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
     """Count and average what every cluster observes of every feature; without labels, all rows."""
-    at = np.zeros(X.shape[0], dtype=int) if labels is None else np.asarray(labels)
-    shift, observed, sums, _ = moments(X, at[None], k)
-    mean = sums[0] / np.where(observed[0] > 0, observed[0], np.nan) + shift
-    return Cells(np.bincount(at, minlength=k), observed[0], mean)
+    labels = np.zeros(X.shape[0], dtype=int) if labels is None else np.asarray(labels)
+    shift, (observed,), (sums,), _ = moments(X, labels[None], k)
+    mean = sums / np.where(observed > 0, observed, np.nan) + shift
+    return Cells(np.bincount(labels, minlength=k), observed, mean)
 
 
 def observed_by_row(X: Any) -> np.ndarray:
@@ -125,8 +125,8 @@ def missing_against_mean(cells: Cells, n_bins: int = BINS) -> Curve:
     total, lost, sums = (
         np.bincount(place, weights) for weights in (entries, missing, entries * mean)
     )
-    some = total > 0
-    return Curve(sums[some] / total[some], lost[some] / total[some], total[some])
+    filled = total > 0
+    return Curve(sums[filled] / total[filled], lost[filled] / total[filled], total[filled])
 
 
 def _high_minus_low(cells: Cells) -> float:
@@ -240,20 +240,20 @@ class Diagnosis(NotebookTable):
         table : {"features", "rows", "magnitude", "mechanisms"}, default="features"
             "magnitude": the curves of features, and of clusters and features.
         """
-        parts = [
-            {"mean_of": np.repeat(of.removeprefix("the "), len(curve.mean))} | curve._asdict()
+        pandas = require("pandas", "cli")
+        curves = [
+            pandas.DataFrame({"mean_of": of.removeprefix("the ")} | curve._asdict())
             for of, curve in self._curves().items()
         ]
-        tables: dict[str, Any] = {
+        tables = {
             "features": self._features,
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
-            "magnitude": {name: np.concatenate([own[name] for own in parts]) for name in parts[0]},
-            "mechanisms": [fit._asdict() for fit in self.mechanisms],
+            "magnitude": pandas.concat(curves, ignore_index=True),
+            "mechanisms": pandas.DataFrame(self.mechanisms, columns=MechanismFit._fields),
         }
         if table not in tables:
             raise ValueError(f"table must be one of {', '.join(tables)}; got {table!r}.")
-        columns = MechanismFit._fields if table == "mechanisms" else None
-        return require("pandas", "cli").DataFrame(tables[table], columns=columns)
+        return pandas.DataFrame(tables[table])
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
         """Draw the missing share against the mean, as a `MissingnessDisplay`."""
