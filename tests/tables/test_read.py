@@ -118,7 +118,7 @@ REFUSED = [
     ("t.csv", "id;a;b;c\nr;1.5;1.5;3,25\ns;2.5;2.5;11,5\n", r'column .c. .*3,25..*decimal=","'),
     ("cut.csv.gz", gzip.compress(TEXT.encode(), mtime=0)[:-12], "not a readable text file"),
     ("t.xlsx", "x", "not a readable xlsx"),
-    ("t.xls", "x", "another kind of spreadsheet"),
+    ("t.xls", "x", "does not end in a known format; save it as"),
     ("t.dat", "x", "does not end in a known format"),
     ("t.parquet", "x", "not a readable parquet"),
     ("t.npy", "x", "not a readable npy"),

@@ -110,16 +110,14 @@ def advise(
     - mnarkmeans select table -k 2 --transpose -o table-clusters
     """
     preparation = preparation or Preparation()
-    if isinstance(source, Table):
-        advice = Advice(source, options or source.options, preparation)
-        if source.content is None:
-            return advice
-    else:
+    if not isinstance(source, Table):
         options = options or ReadOptions()
         content = read_content(source, options)
         aside = labels if annotations is None else content.having(labels)
-        aside = (*aside, *content.having([str(preparation.batch)]))
-        advice = Advice(tidy(content, options, aside), options, preparation)
+        source = tidy(content, options, (*aside, *content.having([str(preparation.batch)])))
+    advice = Advice(source, source.options, preparation)
+    if source.content is None:
+        return advice
     given = advice.options
     # Each looks at the table as the ones before suggest it; several numbers may mean missing.
     for look in (_structure, _samples, _missing, _missing, _units):
@@ -131,7 +129,7 @@ def advise(
     if annotations is not None:
         annotate(advice.table, annotations, labels)
     known = {**advice.table.labels, **advice.table.annotations}
-    if preparation.batch not in (None, *known) and not isinstance(source, Table):
+    if preparation.batch not in (None, *known):
         raise unknown_name("column for --batch", str(preparation.batch), known)
     return advice
 
@@ -166,7 +164,7 @@ def _structure(advice: Advice, given: ReadOptions) -> None:
         found = [] if family else [name for name in names if describes_features(name)]
         reason = "describes features and is not a sample"
     else:
-        found = _classes(table)
+        found = [name for name in names if name.strip().lower() in ROLES["class"]]
         reason = "looks like a known class, not a measurement"
     if found and not (given.columns or given.drop) and len(found) < len(names):
         certain = given.transpose and 2 * len(found) < len(names)
@@ -183,15 +181,6 @@ def _rows_are_features(table: Table) -> str | None:
     if sum(ACCESSION.match(name) is not None for name in ids) > len(ids) / 2:
         return f"row names such as {ids[0]!r} are accessions: rows are features, columns samples"
     return None
-
-
-def _classes(table: Table) -> list[str]:
-    """Columns called like classes that have a few whole values."""
-    named = [j for j, name in enumerate(table.features) if name.strip().lower() in ROLES["class"]]
-    part = table.with_features(np.array(named, dtype=np.intp))
-    values = [np.unique(column[~np.isnan(column)]) for column in part.dense().T]
-    return [name for name, x in zip(part.features, values, strict=True)
-            if len(x) <= FEW_VALUES and (x == np.round(x)).all()]  # fmt: skip
 
 
 def _decoys(table: Table, options: ReadOptions) -> tuple[str, ...]:
@@ -293,10 +282,9 @@ def _missing(advice: Advice, given: ReadOptions) -> None:
         advice._add(f"{code} makes up {share:.1%} of the entries and is far from all other values, "
                     "like a code for missing values", missing_value=(code,))  # fmt: skip
         return
-    zeros = zero_share >= 0.1 and len(observed) > 0.99 * values.size
-    if zeros and whole:  # 0 may be an answer, a difference or yes and no
-        kinds = len(np.unique(observed[observed > 0]))
-        zeros = observed.min() >= 0 and kinds >= (2 if zero_share >= 0.5 else FEW_VALUES)
+    # Among a few values 0 is an answer, among whole ones of both signs a difference.
+    several = len(np.unique(observed)) > FEW_VALUES and not (whole and (observed < 0).any())
+    zeros = several and zero_share >= 0.1 and len(observed) > 0.99 * values.size
     if zeros and not (advice.preparation.log1p or advice.preparation.log2):
         reason = f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing"
         advice._add(f"{reason}, so 0 probably means 'not measured'", missing_value=("0",))

@@ -34,10 +34,10 @@ OPTIONS_OF_FORMATS = {
 
 def read_content(source: Any, options: ReadOptions) -> Content:
     """Read a file (or take an AnnData object or a frame) as it is."""
-    if hasattr(source, "obs_names") and hasattr(source, "var_names"):
+    if hasattr(source, "obs_names"):
         layers = dict(source.layers)
-        return _annotated(Path("the AnnData"), source.X, layers, source.obs, source.var, options)
-    if hasattr(source, "columns") and hasattr(source, "iloc"):
+        return _annotated("the AnnData", source.X, layers, source.obs, source.var, options)
+    if hasattr(source, "columns"):
         return _from_frame(source, options, "the frame")
     path = Path(source)
     kind = format_of(path)
@@ -72,14 +72,10 @@ def format_of(path: Path) -> str:
         raise TableError(f"{path} is empty")
     if (before if last == ".gz" else last) in TEXT:
         return "text"
-    if last in BINARY:
-        return BINARY[last]
-    if last in (".xls", ".xlsb", ".xlsm", ".ods"):
-        raise TableError(f"{path} is another kind of spreadsheet; save it as .xlsx or CSV (UTF-8)")
-    raise TableError(
-        f"{path} does not end in a known format; a table is CSV, TSV (also .gz), .xlsx, .parquet, "
-        ".npy, .npz, .h5ad or .zarr"
-    )
+    if last not in BINARY:
+        raise TableError(f"{path} does not end in a known format; save it as CSV, TSV (also .gz), "
+                         ".xlsx, .parquet, .npy, .npz, .h5ad or .zarr")  # fmt: skip
+    return BINARY[last]
 
 
 # --- columns ----------------------------------------------------------------------------------
@@ -98,13 +94,10 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
         name, names = str(frame.index.name or "id"), frame.index.astype(object)
         frame = frame.reset_index(drop=True)
         frame.insert(0, name if name not in frame.columns else f"{name} (index)", names)
-    numeric = [
-        name for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
-        if getattr(dtype, "kind", "O") in "fiu"
-        and not may_name_rows(name) and name != options.id_column
-    ]  # fmt: skip
+    numeric = [name for name, dtype in frame.dtypes.items()
+               if getattr(dtype, "kind", "O") in "fiu" and not may_name_rows(name)
+               and name != options.id_column]  # fmt: skip
     matrix = frame[numeric].to_numpy(dtype=np.float64, na_value=np.nan)
-    more.setdefault("source", {"format": "frame"})
     return Content(list(frame.columns), matrix, frame.drop(columns=numeric), **more)
 
 
@@ -192,7 +185,7 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
     check_memory(path, 8.0 * stored.count_rows() * len(wanted))
     table = stored.to_table(columns=[name for name in schema.names if name in wanted])
     table.validate(full=True)
-    return _from_frame(table.to_pandas(), options, str(path), unused=nested, source={})
+    return _from_frame(table.to_pandas(), options, str(path), unused=nested)
 
 
 # --- matrices ---------------------------------------------------------------------------------
@@ -213,10 +206,8 @@ def _from_numpy(path: Path, options: ReadOptions) -> Content:
         kind = arrays["format"].astype(str).item()
         return _unnamed(_sparse(path, kind, [*map(arrays.get, PARTS)], arrays["shape"]))
     if len(arrays) != 1:
-        raise TableError(
-            f"{path} holds {len(arrays)} arrays ({', '.join(list(arrays)[:4])}); save one, or a "
-            "sparse matrix with scipy.sparse.save_npz"
-        )
+        raise TableError(f"{path} holds {len(arrays)} arrays; save one, or a sparse matrix with "
+                         "scipy.sparse.save_npz")  # fmt: skip
     return _unnamed(_dense(path, *arrays.values()))
 
 
@@ -236,7 +227,7 @@ def _from_store(path: Path, options: ReadOptions) -> Content:
 
 
 def _annotated(
-    path: Path, X: Any, layers: dict[str, Any], obs: Any, var: Any, options: ReadOptions
+    path: Any, X: Any, layers: dict[str, Any], obs: Any, var: Any, options: ReadOptions
 ) -> Content:
     """X or a layer (arrays, or datasets not read yet) with frames for its rows and features.
 
@@ -253,14 +244,14 @@ def _annotated(
         stored = stored if stored.format in SPARSE else stored.tocsr()
         parts = [getattr(stored, name) for name in PARTS]
         values = _sparse(path, stored.format, parts, stored.shape)
-    elif hasattr(stored, "shape"):
+    elif not hasattr(stored, "shape"):  # the group of a file
+        kind = str(stored.attrs["encoding-type"]).removesuffix("_matrix")
+        values = _sparse(path, kind, [stored[name] for name in PARTS], stored.attrs["shape"])
+    else:
         values = _dense(path, stored)
         if (values == 0).any():
             values = np.where(values == 0, np.nan, values)
             notes.append("zeros are missing values, as in a sparse matrix")
-    else:
-        kind = str(stored.attrs["encoding-type"]).removesuffix("_matrix")
-        values = _sparse(path, kind, [stored[name] for name in PARTS], stored.attrs["shape"])
     if sp.issparse(values):
         values.eliminate_zeros()
     if values.shape != (len(obs), len(var)):
@@ -273,14 +264,11 @@ def _annotated(
         marked = var["highly_variable"].to_numpy(dtype=bool)
         if marked.any() and not marked.all():
             reason = 'not marked in var["highly_variable"]'
-            unused = {n: reason for n, m in zip(features, marked, strict=True) if not m}
-            notes.append(
-                f'the {marked.sum():,} features marked in var["highly_variable"] of '
-                f"{len(marked):,} are used"
-            )
+            unused = dict.fromkeys(np.array(features, dtype=object)[~marked], reason)
+            notes.append(f'the {marked.sum():,} features marked in var["highly_variable"] of '
+                         f"{len(marked):,} are used")  # fmt: skip
     ids = np.array([str(name) for name in obs.index], dtype=object)
-    return Content(features, values, obs, ids, unused=unused, source={"format": "anndata"},
-                   notes=notes)  # fmt: skip
+    return Content(features, values, obs, ids, unused=unused, notes=notes)
 
 
 def _unnamed(values: Any) -> Content:
@@ -289,7 +277,7 @@ def _unnamed(values: Any) -> Content:
     return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
 
 
-def _dense(path: Path, values: Any) -> np.ndarray:
+def _dense(path: Any, values: Any) -> np.ndarray:
     """An array, or a dataset that is not read yet, if it can be a table."""
     if len(values.shape) != 2:
         raise TableError(f"{path} holds a {len(values.shape)}-dimensional array; a table has two")
@@ -300,7 +288,7 @@ def _dense(path: Path, values: Any) -> np.ndarray:
     return np.array(values[:], dtype=dtype)
 
 
-def _sparse(path: Path, kind: str, parts: list[Any], shape: Any) -> sp.csr_matrix:
+def _sparse(path: Any, kind: str, parts: list[Any], shape: Any) -> sp.csr_matrix:
     """A CSR or CSC matrix from what a file declares as its arrays (or datasets), as CSR."""
     if kind not in SPARSE:
         raise TableError(f"{path} holds a sparse matrix of format {kind!r}; save it as CSR")
@@ -341,10 +329,8 @@ def _diann_report(content: Content) -> Content:
         frame[name] = pandas.to_numeric(frame[name], errors="coerce")
     quantity = next((name for name in DIANN_QUANTITIES if name in names), None)
     if quantity is None:
-        raise TableError(
-            "this is a main report of DIA-NN without quantities of protein groups (PG.MaxLFQ); "
-            "export it again, or give report.pg_matrix.tsv"
-        )
+        raise TableError("this is a main report of DIA-NN without quantities of protein groups "
+                         "(PG.MaxLFQ); give report.pg_matrix.tsv")  # fmt: skip
     library = "Lib." if (frame.filter(like="Lib.") > 0).any(axis=None) else "Global."
     limits = {"Q.Value": 0.01, "PG.Q.Value": 0.05,
               f"{library}Q.Value": 0.01, f"{library}PG.Q.Value": 0.01}  # fmt: skip
@@ -355,9 +341,7 @@ def _diann_report(content: Content) -> Content:
     part = frame[keep].dropna(subset=["Run", "Protein.Group"])
     if part.empty:
         raise TableError("no precursor of this main report of DIA-NN passes the q-value filters")
-    wide = part.pivot_table(
-        values=quantity, index="Run", columns="Protein.Group", aggfunc="max", sort=False
-    )
+    wide = part.pivot_table(quantity, "Run", "Protein.Group", aggfunc="max", sort=False)
     wide = wide.reindex(frame["Run"].dropna().unique())  # also runs in which nothing passed
     genes = part.reindex(columns=["Protein.Group", "Genes"]).dropna().astype(str)
     filters = ", ".join(f"{name} <= {limit:g}" for name, limit in limits.items())
@@ -366,8 +350,8 @@ def _diann_report(content: Content) -> Content:
         f"{wide.shape[0]:,} runs, from {len(part):,} of {len(frame):,} precursors ({filters})"
     )
     return Content(
-        [str(name) for name in wide.columns], wide.to_numpy(dtype=float),
-        ids=np.array([str(name) for name in wide.index], dtype=object),
+        list(map(str, wide.columns)), wide.to_numpy(dtype=float),
+        ids=np.array(list(map(str, wide.index)), dtype=object),
         feature_labels=dict(reversed(genes.to_numpy().tolist())),  # the first of each group
         source=content.source | {"report": "DIA-NN"}, notes=[*content.notes, note],
     )  # fmt: skip

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 BY_REQUEST = ("not among the columns requested", "dropped as requested", "not in the model")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z]+)*)(?: (?=[^\s,;.)a-z]))?")
-
-
 # A table of 1,000,000 x 50 takes up to five times its size until its report is written.
 SHARE_OF_MEMORY = 0.2
 
@@ -139,17 +138,16 @@ class ReadOptions:
     @classmethod
     def of(cls, **given: Any) -> ReadOptions:
         """From keywords; what can be repeated may be one string (or number) or several."""
-        given = {name: value for name, value in given.items() if value is not None}
+        options: dict[str, Any] = {}
         for name, value in given.items():
-            if getattr(cls, name) == ():
-                one = isinstance(value, str) or not hasattr(value, "__iter__")
-                words = [value] if one else value
-                given[name] = tuple(str(word).removesuffix(".0") for word in words)
-            elif name not in ("transpose", "header"):
-                given[name] = str(value)
-        if given.get("decimal", ".") not in (".", ","):
-            raise TableError(f"--decimal must be . or , (not {given['decimal']!r})")
-        return cls(**given)
+            if getattr(cls, name) == () and value is not None:
+                several = [value] if isinstance(value, str | Real) else value
+                options[name] = tuple(str(word).removesuffix(".0") for word in several)
+            elif value is not None:
+                options[name] = value if isinstance(value, bool) else str(value)
+        if options.get("decimal", ".") not in (".", ","):
+            raise TableError(f"--decimal must be . or , (not {options['decimal']!r})")
+        return cls(**options)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and values, for a model file or for ``read_table(path, **options)``."""
@@ -176,24 +174,14 @@ class ReadOptions:
 
 @dataclass
 class Content:
-    """What a file holds: its columns of numbers in one matrix, all others in a frame.
+    """What a file holds: its columns of numbers in one matrix, all others in a frame."""
 
-    Attributes
-    ----------
-    names : the columns of the table in their order
-    matrix : (n, q) array or CSR matrix, the columns that hold numbers and nothing else
-    frame : the other columns; for a matrix that names its rows itself what is known about them
-    ids : the names of the rows, where they are no column
-    decimal : the decimal sign of the file
-    unused : features that the file sets aside, and why
-    """
-
-    names: list[str]
-    matrix: Any
-    frame: Any = None
-    ids: np.ndarray | None = None
+    names: list[str]  # of the columns of the table, in their order
+    matrix: Any  # (n, q) array or CSR matrix: the columns that hold numbers and nothing else
+    frame: Any = None  # the other columns; beside ids, what is known about the rows
+    ids: np.ndarray | None = None  # the names of the rows, where they are no column
     decimal: str = "."
-    unused: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)  # set aside by the file, and why
     feature_labels: dict[str, str] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -206,10 +194,8 @@ class Content:
 
     @property
     def known(self) -> list[str]:
-        """The columns that are one by one, or that describe the rows of a matrix."""
-        if self.ids is None:
-            return self.names
-        return [] if self.frame is None else list(self.frame.columns)
+        """The names for `column`: all columns, or those that describe the rows of a matrix."""
+        return self.names if self.ids is None else list(() if self.frame is None else self.frame)
 
     def having(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the names that there is such a column for."""
@@ -220,9 +206,9 @@ class Content:
         """One of these columns as a pandas series."""
         import pandas as pd
 
-        return (
-            self.frame[name] if name in self.frame else pd.Series(self.matrix[:, self.places[name]])
-        )
+        if name in self.frame:
+            return self.frame[name]
+        return pd.Series(self.matrix[:, self.places[name]])
 
     def at(self, rows: np.ndarray) -> Content:
         """The same columns with some of the rows."""
@@ -234,12 +220,11 @@ class Content:
         """Every row and column; a matrix gets its row names in front."""
         import pandas as pd
 
-        if self.ids is None:
-            numbers = pd.DataFrame(self.matrix, columns=[*self.places])
-            return pd.concat([numbers, self.frame], axis=1)[self.names]
-        frame = Table(self.matrix, self.ids, self.names).to_frame().reset_index(drop=True)
-        frame.insert(0, "id" if "id" not in self.names else "row id", self.ids)
-        return frame
+        if self.ids is not None:
+            name = "id" if "id" not in self.names else "row id"
+            return Table(self.matrix, self.ids, self.names, name).to_frame().reset_index()
+        numbers = pd.DataFrame(self.matrix, columns=[*self.places])
+        return pd.concat([numbers, self.frame], axis=1)[self.names]
 
 
 # --- the table ------------------------------------------------------------------------------
@@ -292,10 +277,9 @@ class Table:
 
     def missing_by_feature(self) -> np.ndarray:
         """Share of missing entries of every feature."""
-        n = max(self.shape[0], 1)
         if sp.issparse(self.values):
-            return 1.0 - self.values.getnnz(axis=0) / n
-        return np.isnan(self.values).sum(axis=0) / n
+            return 1.0 - self.values.getnnz(axis=0) / self.shape[0]
+        return np.isnan(self.values).mean(axis=0)
 
     def missing_share(self) -> float:
         """Share of missing entries of the whole table."""
@@ -304,35 +288,22 @@ class Table:
     def with_features(self, keep: np.ndarray) -> Table:
         """The same rows with the features where `keep` is true (or in the order of its indices)."""
         where = np.flatnonzero(keep) if keep.dtype == bool else keep
-        return replace(
-            self,
-            values=by_rows(self.values[:, where]),
-            features=[self.features[j] for j in where],
-            left_out=list(self.left_out),
-            notes=list(self.notes),
-        )
+        features = [self.features[j] for j in where]
+        return replace(self, values=by_rows(self.values[:, where]), features=features,
+                       left_out=list(self.left_out), notes=list(self.notes))  # fmt: skip
 
     def transposed(self, *, named: bool = True) -> Table:
         """Rows become features and features become rows; repeated names get a number."""
-        names = [str(i) for i in self.ids]
-        features, notes = numbered(names), list(self.notes)
-        changed = [new for old, new in zip(names, features, strict=True) if old != new]
-        if changed:
-            notes.append(
-                f"{len(changed):,} names in {self.id_name!r} occurred before and were numbered, "
-                f"such as {changed[0]!r}"
-            )
-        features = features if named else [f"V{name}" for name in features]
+        names, notes = [str(i) if named else f"V{i}" for i in self.ids], list(self.notes)
+        features = numbered(names)
+        if changed := [new for old, new in zip(names, features, strict=True) if old != new]:
+            notes.append(f"{len(changed):,} names in {self.id_name!r} occurred before and were "
+                         f"numbered, such as {changed[0]!r}")  # fmt: skip
         return replace(
-            self,
-            values=by_rows(self.values.T),
-            ids=np.array(self.features, dtype=object),
-            features=features,
-            id_name="id",
-            notes=notes,
-            labels={},
+            self, values=by_rows(self.values.T), ids=np.array(self.features, dtype=object),
+            features=features, id_name="id", notes=notes, labels={},
             rows=dict(zip(features, self.rows, strict=True)),
-        )
+        )  # fmt: skip
 
     def dense(self) -> np.ndarray:
         """A new array of the values, NaN where nothing was observed."""
@@ -381,15 +352,17 @@ class Table:
         if n and (self.id_name != "id" or not str(self.ids[0]).isdigit()):
             by = "" if self.id_name == "id" else f" by {self.id_name!r}"
             lines.append(f"rows are named{by}, such as {str(self.ids[0])!r}")
-        groups: dict[str, list[tuple[str, str]]] = {}
+        groups: dict[str, dict[str, str]] = {}
         for name, reason in self.left_out:
             general = "too many missing values" if reason.endswith("% missing") else reason
-            groups.setdefault(general.split(", such as")[0], []).append((name, reason))
-        for reason, members in groups.items():
-            names = some([name for name, _ in members], 8)
-            if reason in BY_REQUEST:  # nobody asks for their names
-                names = counted(len(members), "column")
-            lines.append(f"left out {names}: {members[0][1] if len(members) == 1 else reason}")
+            groups.setdefault(general.split(", such as")[0], {})[name] = reason
+        for general, reasons in groups.items():
+            # Nobody asks for the names of what was requested.
+            names = (
+                counted(len(reasons), "column") if general in BY_REQUEST else some([*reasons], 8)
+            )
+            reason = general if len(reasons) > 1 else next(iter(reasons.values()))
+            lines.append(f"left out {names}: {reason}")
         return lines + self.notes
 
     def __repr__(self) -> str:
@@ -412,15 +385,15 @@ def by_rows(values: Any) -> Any:
 
 def numbered(names: list[str]) -> list[str]:
     """Repeated names with a number."""
-    used, seen, out = set(names), Counter[str](), []
+    used, times, unique = {*names}, Counter[str](), []
     for name in names:
-        seen[name] += 1
-        given, number = name, seen[name]
-        while number > 1 and given in used:
-            given, number = f"{name} ({number})", number + 1
-        used.add(given)
-        out.append(given)
-    return out
+        times[name] += 1
+        new, number = name, times[name]
+        while number > 1 and new in used:
+            new, number = f"{name} ({number})", number + 1
+        used.add(new)
+        unique.append(new)
+    return unique
 
 
 def short_names(names: list[str]) -> list[str]:

@@ -224,7 +224,11 @@ class _Tidy:
             | {"missing_value": list(options.missing_value)},
             options=options, content=self.whole, rows=self.rows,
         )  # fmt: skip
-        self.check_values(found)
+        stored = values.data if sp.issparse(values) else values
+        if np.isinf(stored).any():  # it has no distance to anything
+            i, j = np.argwhere(np.isinf(found.dense()))[0]
+            raise TableError(f"column {used[j]!r} holds an infinite value in row {ids[i]!r}; if it "
+                             "means missing add --missing-value inf")  # fmt: skip
         if not options.transpose:
             return found
         return found.transposed(named=id_column is not None or named_by_file)
@@ -232,19 +236,6 @@ class _Tidy:
     def numbers(self, name: str) -> np.ndarray:
         """The numbers of a column."""
         return self.cells[name].numbers if name in self.cells else self.matrix[:, self.places[name]]
-
-    def check_values(self, table: Table) -> None:
-        """No infinite value, which has no distance to anything; a row and a column at least."""
-        stored = table.values.data if sp.issparse(table.values) else table.values
-        if np.isinf(stored).any():
-            i, j = np.argwhere(np.isinf(table.dense()))[0]
-            raise TableError(
-                f"column {table.features[j]!r} holds an infinite value in row {table.ids[i]!r}; "
-                "correct it, or mark it as missing with --missing-value inf"
-            )
-        n, p = table.shape
-        if not (n and p):
-            raise TableError(f"{self.name} has {n} rows and {p} numeric columns")
 
     def genes(self, id_column: str | None, ids: np.ndarray) -> dict[str, str]:
         """The names of genes by the names of the features, where rows are features."""
