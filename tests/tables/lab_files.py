@@ -35,13 +35,29 @@ def shuffled(seed, n, p, *, groups=3, **more):
     return samples(seed, n, p, groups=groups, shuffle=True, **settings)
 
 
+def written(folder, name, group, values, columns, options="", before=None, after=None, **how):
+    """Write a file: columns before, values under their names (or a prefix), columns after."""
+    if isinstance(columns, str):
+        columns = [f"{columns}{j}" for j in range(values.shape[1])]
+    frame = pd.DataFrame(values, columns=columns)
+    for place, more in ((0, before), (None, after)):
+        for j, (key, column) in enumerate((more or {}).items()):
+            frame.insert(len(frame.columns) if place is None else j, key, column)
+    if name.endswith(".xlsx"):
+        frame.to_excel(folder / name, index=False)
+    else:
+        how = {"sep": "\t" if ".t" in name else ","} | how
+        frame.to_csv(folder / name, index=False, **how)
+    return (name, group, options) if options else (name, group)
+
+
 def maxquant(folder):
     """proteinGroups.txt of MaxQuant: zeros for missing, many other columns, decoys."""
     rng, group, log2 = samples(1, 24, 300)
     seen = seen_above(rng, log2, 21.0)
     lfq = np.where(seen, 2**log2, 0).round().astype(np.int64).T
     names = [f"S{i:02d}" for i in range(24)]
-    columns = {
+    before = {
         "Protein IDs": [f"P{10000 + j};Q{j}" for j in range(300)],
         "Majority protein IDs": [f"P{10000 + j}" for j in range(300)],
         "Gene names": [f"GENE{j // 2}" for j in range(300)],
@@ -50,27 +66,26 @@ def maxquant(folder):
         "Q-value": np.zeros(300),
         "Score": rng.uniform(5, 323, 300).round(2),
     }
-    columns |= {f"Intensity {n}": (lfq[:, i] * 1.7).astype(np.int64) for i, n in enumerate(names)}
-    columns |= {f"LFQ intensity {n}": lfq[:, i] for i, n in enumerate(names)}
-    columns |= {f"MS/MS count {n}": rng.integers(0, 30, 300) for n in names}
-    columns["Reverse"] = np.where(np.arange(300) % 40 == 0, "+", "")
-    columns["Potential contaminant"] = np.where(np.arange(300) % 50 == 1, "+", "")
-    pd.DataFrame(columns).to_csv(folder / "proteinGroups.txt", sep="\t", index=False)
-    return "proteinGroups.txt", group
+    before |= {f"Intensity {n}": (lfq[:, i] * 1.7).astype(np.int64) for i, n in enumerate(names)}
+    after = {f"MS/MS count {n}": rng.integers(0, 30, 300) for n in names}
+    after["Reverse"] = np.where(np.arange(300) % 40 == 0, "+", "")
+    after["Potential contaminant"] = np.where(np.arange(300) % 50 == 1, "+", "")
+    columns = [f"LFQ intensity {n}" for n in names]
+    return written(folder, "proteinGroups.txt", group, lfq, columns, "", before, after)
 
 
 def diann(folder):
     """report.pg_matrix.tsv of DIA-NN: a column for each raw file, empty where missing."""
     rng, group, log2 = samples(2, 30, 250)
-    seen = seen_above(rng, log2, 21.5)
-    frame = pd.DataFrame(np.where(seen, 2**log2, np.nan).T)
-    frame.columns = [f"D:\\runs\\2026_{i:03d}.raw" for i in range(30)]
-    frame.insert(0, "Protein.Group", [f"P{j:05d}" for j in range(250)])
-    frame.insert(1, "Protein.Names", [f"PROT{j}_HUMAN" for j in range(250)])
-    frame.insert(2, "Genes", [f"G{j // 2}" for j in range(250)])
-    frame.insert(3, "First.Protein.Description", "a protein")
-    frame.to_csv(folder / "report.pg_matrix.tsv", sep="\t", index=False)
-    return "report.pg_matrix.tsv", group
+    values = np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T
+    before = {
+        "Protein.Group": [f"P{j:05d}" for j in range(250)],
+        "Protein.Names": [f"PROT{j}_HUMAN" for j in range(250)],
+        "Genes": [f"G{j // 2}" for j in range(250)],
+        "First.Protein.Description": "a protein",
+    }
+    columns = [f"D:\\runs\\2026_{i:03d}.raw" for i in range(30)]
+    return written(folder, "report.pg_matrix.tsv", group, values, columns, "", before)
 
 
 def tenx(folder):
@@ -125,10 +140,8 @@ def below_limit(folder):
     seen = seen_above(rng, log2, 0.0, 0.3)
     texts = np.array([[f"{2**v:.3g}" for v in row] for row in log2], dtype=object)
     texts[~seen] = rng.choice(["<LOD", "<0.05", "BDL"], (~seen).sum())
-    frame = pd.DataFrame(texts, columns=[f"Metabolite {j}" for j in range(40)])
-    frame.insert(0, "Sample ID", [f"patient {i}" for i in range(30)])
-    frame.to_csv(folder / "metabolites.csv", index=False)
-    return "metabolites.csv", group
+    before = {"Sample ID": [f"patient {i}" for i in range(30)]}
+    return written(folder, "metabolites.csv", group, texts, "Metabolite ", "", before)
 
 
 def survey(folder):
@@ -150,31 +163,21 @@ def wide(folder):
     rng, group, log2 = samples(8, 15, 6_000, level=5.0, spread=3.0, share=0.05)
     seen = seen_above(rng, log2, 2.0)
     counts = np.where(seen, (2**log2).round(), 0).astype(np.int64).T
-    frame = pd.DataFrame(counts, columns=[f"patient_{i}" for i in range(15)])
-    frame.insert(0, "gene_id", [f"ENSG{j:011d}" for j in range(6_000)])
-    frame.to_csv(folder / "counts.tsv.gz", sep="\t", index=False)
-    return "counts.tsv.gz", group
+    before = {"gene_id": [f"ENSG{j:011d}" for j in range(6_000)]}
+    return written(folder, "counts.tsv.gz", group, counts, "patient_", "", before)
 
 
 def annotated(folder):
     """A plain table, and a second file that says where each sample comes from."""
     rng, group, log2 = samples(9, 27, 30, level=0.0, spread=1.0, effect=2.0)
-    seen = rng.random(log2.shape) < 0.85
-    frame = pd.DataFrame(np.where(seen, log2, np.nan).round(3))
-    frame.columns = [f"marker {j}" for j in range(30)]
+    values = np.where(rng.random(log2.shape) < 0.85, log2, np.nan).round(3)
     names = [f"S{i:03d}" for i in range(27)]
-    frame.insert(0, "sample", names)
-    frame.to_csv(folder / "markers.csv", index=False)
-    about = pd.DataFrame(
-        {
-            "sample": names,
-            "tissue": np.array(["liver", "lung", "skin"])[group],
-            "batch": rng.integers(1, 4, 27).astype(str),
-            "age": rng.integers(20, 80, 27),
-        }
-    )
+    about = pd.DataFrame({
+        "sample": names, "tissue": np.array(["liver", "lung", "skin"])[group],
+        "batch": rng.integers(1, 4, 27).astype(str), "age": rng.integers(20, 80, 27),
+    })  # fmt: skip
     about.sample(frac=1, random_state=0).to_csv(folder / "about.csv", index=False)
-    return "markers.csv", group
+    return written(folder, "markers.csv", group, values, "marker ", "", {"sample": names})
 
 
 def hopeless(folder):
@@ -199,17 +202,14 @@ def maxquant_intensities(folder):
     ids = [("REV__" if j % 37 == 5 else "CON__" if j % 41 == 7 else "") + f"A0A{j:04d}"
            for j in range(300)]  # fmt: skip
     names = [f"{'ctrl' if i < 20 else 'drug'}_{i}" for i in range(40)]
-    columns = {"Protein IDs": ids, "Number of proteins": rng.integers(1, 5, 300)}
-    columns |= {"Sequence coverage [%]": rng.uniform(0, 90, 300).round(1), "Intensity": x.sum(1)}
-    columns |= {f"Identification type {name}": ["By MS/MS"] * 300 for name in names}
-    columns |= {f"Intensity {name}": x[:, i] for i, name in enumerate(names)}
-    columns |= {f"iBAQ {name}": x[:, i] // 7 for i, name in enumerate(names)}
-    columns |= {
-        "Reverse": ["+" if name.startswith("REV") else "" for name in ids],
-        "id": range(300),
-    }
-    pd.DataFrame(columns).to_csv(folder / "mq.txt", sep="\t", index=False)
-    return "mq.txt", group, "--columns 'Intensity *' --drop-rows Reverse=+ --log2"
+    before = {"Protein IDs": ids, "Number of proteins": rng.integers(1, 5, 300)}
+    before |= {"Sequence coverage [%]": rng.uniform(0, 90, 300).round(1), "Intensity": x.sum(1)}
+    before |= {f"Identification type {name}": "By MS/MS" for name in names}
+    after = {f"iBAQ {name}": x[:, i] // 7 for i, name in enumerate(names)}
+    after |= {"Reverse": ["+" if name.startswith("REV") else "" for name in ids]}
+    options = "--columns 'Intensity *' --drop-rows Reverse=+ --log2"
+    columns = [f"Intensity {name}" for name in names]
+    return written(folder, "mq.txt", group, x, columns, options, before, after | {"id": range(300)})
 
 
 def decoys_by_name(folder):
@@ -217,21 +217,20 @@ def decoys_by_name(folder):
     rng, group, log2 = shuffled(102, 21, 200)
     x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
     ids = [("REV__" if j % 37 == 5 else "") + f"A0A{j:04d}" for j in range(200)]
-    frame = pd.DataFrame({"Majority protein IDs": ids, "Gene names": [f"G{j}" for j in range(200)]})
-    frame = frame.assign(**{f"LFQ intensity run{i:02d}": x[:, i] for i in range(21)})
-    frame.to_csv(folder / "lfq.tsv", sep="\t", index=False)
-    return "lfq.tsv", group, "--transpose --drop-rows 'Majority protein IDs=REV__*' --log2"
+    before = {"Majority protein IDs": ids, "Gene names": [f"G{j}" for j in range(200)]}
+    options = "--transpose --drop-rows 'Majority protein IDs=REV__*' --log2"
+    return written(folder, "lfq.tsv", group, x, "LFQ intensity run", options, before)
 
 
 def diann_paths(folder):
     """Columns named by paths, beside counts of sequences."""
     rng, group, log2 = shuffled(103, 36, 180, level=20.0)
-    frame = pd.DataFrame(np.where(seen_above(rng, log2, 19.0), 2**log2, np.nan).T)
-    frame.columns = [f"/mnt/data/run 7/{i:02d}_plasma.mzML.dia" for i in range(36)]
-    frame.insert(0, "Protein.Group", [f"P{j:05d}" for j in range(180)])
-    frame.insert(1, "N.Sequences", rng.integers(1, 30, 180))
-    frame.to_csv(folder / "report.pg_matrix.tsv", sep="\t", index=False)
-    return "report.pg_matrix.tsv", group, "--columns '*.dia' --transpose --log2"
+    values = np.where(seen_above(rng, log2, 19.0), 2**log2, np.nan).T
+    before = {"Protein.Group": [f"P{j:05d}" for j in range(180)]}
+    before["N.Sequences"] = rng.integers(1, 30, 180)
+    columns = [f"/mnt/data/run 7/{i:02d}_plasma.mzML.dia" for i in range(36)]
+    options = "--columns '*.dia' --transpose --log2"
+    return written(folder, "report.pg_matrix.tsv", group, values, columns, options, before)
 
 
 def spectronaut(folder):
@@ -239,36 +238,36 @@ def spectronaut(folder):
     rng, group, log2 = shuffled(104, 24, 200, groups=2, level=17.0)
     x = np.array([[repr(float(v)) for v in row] for row in 2**log2], dtype=object)
     x[~seen_above(rng, log2, 16.0)] = "Filtered"
-    frame = pd.DataFrame(x.T, columns=[f"[{i}] PL_{i:02d}.raw.PG.Quantity" for i in range(24)])
-    frame.insert(0, "PG.ProteinGroups", [f"P{j:05d}" for j in range(200)])
-    frame["PG.Qvalue"] = rng.uniform(0, 0.01, 200)
-    frame.to_csv(folder / "spectronaut.tsv", sep="\t", index=False)
-    return "spectronaut.tsv", group, "--columns *.PG.Quantity --transpose --log2"
+    columns = [f"[{i}] PL_{i:02d}.raw.PG.Quantity" for i in range(24)]
+    before = {"PG.ProteinGroups": [f"P{j:05d}" for j in range(200)]}
+    after = {"PG.Qvalue": rng.uniform(0, 0.01, 200)}
+    options = "--columns *.PG.Quantity --transpose --log2"
+    return written(folder, "spectronaut.tsv", group, x.T, columns, options, before, after)
 
 
 def fragpipe(folder):
     rng, group, log2 = shuffled(105, 20, 250, groups=2)
     x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).T
-    frame = pd.DataFrame({"Protein": [f"sp|P{j:05d}|X_HUMAN" for j in range(250)]})
-    frame["Protein Length"] = rng.integers(80, 900, 250)
-    kinds = {"Spectral Count": rng.integers(0, 40, x.shape), "Intensity": x, "MaxLFQ Intensity": x}
-    for kind, values in kinds.items():
-        frame = frame.assign(**{f"k{i} {kind}": values[:, i] for i in range(20)})
-    frame.to_csv(folder / "combined_protein.tsv", sep="\t", index=False)
-    return "combined_protein.tsv", group, "--columns '* MaxLFQ Intensity' --missing-value 0 --log2"
+    before = {"Protein": [f"sp|P{j:05d}|X_HUMAN" for j in range(250)]}
+    before["Protein Length"] = rng.integers(80, 900, 250)
+    kinds = {"Spectral Count": rng.integers(0, 40, x.shape), "Intensity": x}
+    before |= {f"k{i} {kind}": v[:, i] for kind, v in kinds.items() for i in range(20)}
+    columns = [f"k{i} MaxLFQ Intensity" for i in range(20)]
+    options = "--columns '* MaxLFQ Intensity' --missing-value 0 --log2"
+    return written(folder, "combined_protein.tsv", group, x, columns, options, before)
 
 
 def proteome_discoverer(folder):
     """Excel, a flag that says True, abundances twice."""
     rng, group, log2 = shuffled(106, 16, 150, groups=2)
     x = np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T
-    frame = pd.DataFrame({"Accession": [f"P{j:05d}" for j in range(150)]})
-    frame["# Peptides"] = rng.integers(1, 50, 150)
-    frame["Contaminant"] = np.arange(150) % 50 == 0
-    for kind in ("Abundance: F{}: Sample", "Abundances (Normalized): F{}: Sample"):
-        frame = frame.assign(**{kind.format(i): x[:, i] for i in range(16)})
-    frame.to_excel(folder / "proteins.xlsx", index=False)
-    return "proteins.xlsx", group, "--drop-rows Contaminant=True --log2"
+    before = {"Accession": [f"P{j:05d}" for j in range(150)]}
+    before["# Peptides"] = rng.integers(1, 50, 150)
+    before["Contaminant"] = np.arange(150) % 50 == 0
+    before |= {f"Abundance: F{i}: Sample": x[:, i] for i in range(16)}
+    columns = [f"Abundances (Normalized): F{i}: Sample" for i in range(16)]
+    options = "--drop-rows Contaminant=True --log2"
+    return written(folder, "proteins.xlsx", group, x, columns, options, before)
 
 
 def german(folder):
@@ -298,13 +297,9 @@ def french(folder):
 def unicode_text(folder):
     """What Excel calls Unicode text: UTF-16, tabs."""
     rng, group, values = shuffled(109, 48, 30, groups=4, level=8.0, spread=1.0, share=0.5)
-    seen = seen_above(rng, values, 7.0, 0.5)
-    frame = pd.DataFrame(np.where(seen, values, np.nan).round(4)).add_prefix("Zytokin ")
-    frame.insert(0, "Proben-ID", [f"Ä{i}" for i in range(48)])
-    frame.to_csv(
-        folder / "cytokines.txt", sep="\t", index=False, encoding="utf-16", na_rep="missing"
-    )
-    return "cytokines.txt", group, ""
+    values = np.where(seen_above(rng, values, 7.0, 0.5), values, np.nan).round(4)
+    how = {"before": {"Proben-ID": [f"Ä{i}" for i in range(48)]}, "na_rep": "missing"}
+    return written(folder, "cytokines.txt", group, values, "Zytokin ", encoding="utf-16", **how)
 
 
 def merged_cells(folder):
@@ -332,12 +327,10 @@ def compounds_in_rows(folder):
     rng, group, log2 = shuffled(111, 32, 90, groups=4, level=15.0, spread=2.5)
     texts = np.array([[f"{v:,.1f}" for v in row] for row in 2**log2], dtype=object)
     texts[~seen_above(rng, log2, 14.0)] = "<0.05"
-    frame = pd.DataFrame(texts.T, columns=[f"mouse-{i}" for i in range(32)])
-    frame.insert(0, "Compound Name", [f"comp {j}" for j in range(90)])
-    frame.insert(1, "m/z", rng.uniform(80, 900, 90).round(4))
-    frame.insert(2, "RT [min]", rng.uniform(0.5, 22, 90).round(2))
-    frame.to_csv(folder / "compounds.csv", index=False)
-    return "compounds.csv", group, "--transpose --drop m/z --drop 'RT [min]' --log2"
+    before = {"Compound Name": [f"comp {j}" for j in range(90)]}
+    before |= {"m/z": rng.uniform(80, 900, 90).round(4), "RT [min]": rng.uniform(0.5, 22, 90)}
+    options = "--transpose --drop m/z --drop 'RT [min]' --log2"
+    return written(folder, "compounds.csv", group, texts.T, "mouse-", options, before)
 
 
 def coded_survey(folder):
@@ -345,31 +338,26 @@ def coded_survey(folder):
     profile = rng.integers(1, 6, (3, 18))
     answers = np.clip(np.round(profile[group] + rng.normal(0, 0.7, (120, 18))), 1, 5).astype(int)
     answers[rng.random(answers.shape) < 0.15] = 99
-    frame = pd.DataFrame(answers).add_prefix("v")
-    frame.insert(0, "sex", rng.integers(1, 3, 120))
-    frame.to_csv(folder / "codes.csv", index=False)
-    return "codes.csv", group, "--missing-value 99"
+    before = {"sex": rng.integers(1, 3, 120)}
+    return written(folder, "codes.csv", group, answers, "v", "--missing-value 99", before)
 
 
 def log_tpm(folder):
     """Logarithms below and above 0, exact zeros where nothing was seen, samples in rows."""
     rng, group, log2 = shuffled(115, 24, 3000, level=4.0, share=0.06)
-    seen = seen_above(rng, log2, 2.5)
-    frame = pd.DataFrame(np.where(seen, log2, 0).round(3)).add_prefix("GENE")
-    frame.insert(0, "Sample_Name", [f"TCGA-{i}" for i in range(24)])
-    frame.to_csv(folder / "log_tpm.csv.gz", index=False)
-    return "log_tpm.csv.gz", group, "--missing-value 0"
+    values = np.where(seen_above(rng, log2, 2.5), log2, 0).round(3)
+    before = {"Sample_Name": [f"TCGA-{i}" for i in range(24)]}
+    return written(folder, "log_tpm.csv.gz", group, values, "GENE", "--missing-value 0", before)
 
 
 def tpm(folder):
     """Each gene hardly skewed, all together over five decades."""
     rng, group, log2 = shuffled(116, 30, 2000, level=3.0, spread=2.5, share=0.08)
-    seen = seen_above(rng, log2, 0.0)
-    frame = pd.DataFrame(np.where(seen, 2**log2, 0).round(2).T).add_prefix("SRR")
-    frame.insert(0, "Geneid", [f"ENSG{j}.3" for j in range(2000)])
-    frame.insert(1, "Length", rng.integers(300, 9000, 2000))
-    frame.to_csv(folder / "tpm.txt", sep="\t", index=False)
-    return "tpm.txt", group, "--transpose --drop Length --log2"
+    values = np.where(seen_above(rng, log2, 0.0), 2**log2, 0).round(2).T
+    before = {"Geneid": [f"ENSG{j}.3" for j in range(2000)]}
+    before["Length"] = rng.integers(300, 9000, 2000)
+    options = "--transpose --drop Length --log2"
+    return written(folder, "tpm.txt", group, values, "SRR", options, before)
 
 
 def unnamed_genes(folder):
@@ -411,10 +399,8 @@ def cycles(folder):
     rng, group, values = shuffled(122, 60, 24, level=29.0, spread=3.0, effect=3.0, share=0.6)
     texts = np.char.mod("%.2f", values).astype(object)
     texts[~seen_above(rng, -values, -33.0, 0.6)] = "Undetermined"
-    frame = pd.DataFrame(texts).add_prefix("miR-")
-    frame.insert(0, "Well sample", [f"w{i}" for i in range(60)])
-    frame.to_csv(folder / "ct.csv", index=False)
-    return "ct.csv", group, ""
+    before = {"Well sample": [f"w{i}" for i in range(60)]}
+    return written(folder, "ct.csv", group, texts, "miR-", "", before)
 
 
 def clinic(folder):
@@ -422,12 +408,10 @@ def clinic(folder):
     rng, group, values = shuffled(123, 140, 12, level=0.0, spread=0.0, effect=3.0, share=0.7,
                                   noise=0.8)  # fmt: skip
     values = values * 10.0 ** rng.uniform(-1, 2.5, 12) + 10.0 ** rng.uniform(1, 3, 12)
-    frame = pd.DataFrame(np.where(rng.random(values.shape) < 0.2, np.nan, values).round(2))
-    frame = frame.add_prefix("lab ")
-    frame.insert(0, "Sex", rng.choice(["M", "F"], 140))
-    frame.insert(1, "Date", [f"{d:02d}.03.2026" for d in rng.integers(1, 29, 140)])
-    frame.to_csv(folder / "clinic.csv", index=False)
-    return "clinic.csv", group, "--scale std"
+    values = np.where(rng.random(values.shape) < 0.2, np.nan, values).round(2)
+    before = {"Date": [f"{d:02d}.03.2026" for d in rng.integers(1, 29, 140)]}
+    before["Sex"] = rng.choice(["M", "F"], 140)
+    return written(folder, "clinic.csv", group, values, "lab ", "--scale std", before)
 
 
 # --- what exports have around the numbers: lists, pools, totals, remarks, sentences ------------
@@ -439,12 +423,11 @@ def lists_of_numbers(folder):
     x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
     counts = rng.integers(3, 40, 250)
     several = [f"{c};{c - 2}" if j % 3 == 0 else f"{c}" for j, c in enumerate(counts)]
-    columns = {"Protein IDs": [f"P{10000 + j};Q{j}" for j in range(250)]}
-    columns |= {"Peptide counts (all)": several, "Sequence lengths": several, "Peptides": counts}
-    columns |= {f"LFQ intensity {i:02d}": x[:, i] for i in range(24)}
-    columns |= {"Evidence IDs": [f"{j};{j + 7};{j + 9}" for j in range(250)]}
-    pd.DataFrame(columns).to_csv(folder / "lists.txt", sep="\t", index=False)
-    return "lists.txt", group, "--columns 'LFQ intensity *' --transpose --missing-value 0 --log2"
+    before = {"Protein IDs": [f"P{10000 + j};Q{j}" for j in range(250)]}
+    before |= {"Peptide counts (all)": several, "Sequence lengths": several, "Peptides": counts}
+    after = {"Evidence IDs": [f"{j};{j + 7};{j + 9}" for j in range(250)]}
+    options = "--columns 'LFQ intensity *' --transpose --missing-value 0 --log2"
+    return written(folder, "lists.txt", group, x, "LFQ intensity ", options, before, after)
 
 
 def pools_and_blanks(folder):
@@ -454,13 +437,11 @@ def pools_and_blanks(folder):
     pools = np.tile(x.mean(0), (4, 1)) * 2.0 ** rng.normal(0, 0.1, (4, 200))
     blanks = np.where(rng.random((2, 200)) < 0.8, 0, 1000.0)
     names = [f"S{i:02d}" for i in range(24)] + [f"QC_pool_{i}" for i in range(4)]
-    frame = pd.DataFrame(np.vstack([x, pools, blanks]).round(1).T)
-    frame.columns = [f"{n}.mzXML Peak area" for n in [*names, "Blank1", "Blank2"]]
-    frame.insert(0, "row ID", range(200))
-    frame.insert(1, "row m/z", rng.uniform(80, 900, 200).round(4))
-    frame.insert(len(frame.columns), "", "")
-    frame.to_csv(folder / "areas.csv", index=False)
-    return "areas.csv", group, "--drop '*QC*' --drop '*Blank*' --columns '*Peak area' --log2"
+    columns = [f"{n}.mzXML Peak area" for n in [*names, "Blank1", "Blank2"]]
+    before = {"row ID": range(200), "row m/z": rng.uniform(80, 900, 200).round(4)}
+    options = "--drop '*QC*' --drop '*Blank*' --columns '*Peak area' --log2"
+    values = np.vstack([x, pools, blanks]).round(1).T
+    return written(folder, "areas.csv", group, values, columns, options, before, {"": ""})
 
 
 def plate_of_a_kit(folder):
@@ -508,12 +489,10 @@ def western_letters(folder):
 def genes_that_come_again(folder):
     """Logarithms of a curated table: names of genes repeat, statistics beside the samples."""
     rng, group, log2 = shuffled(206, 20, 300, groups=2)
-    frame = pd.DataFrame(np.where(seen_above(rng, log2, 21.5), log2.round(4), np.nan).T)
-    frame.columns = [f"S{i:02d}" for i in range(20)]
-    frame.insert(0, "Gene Symbol", [f"GENE{j - j % 7 // 6}" for j in range(300)])
-    frame["p value"] = rng.random(300)
-    frame.to_csv(folder / "genes.csv", index=False, na_rep="NA")
-    return "genes.csv", group, "--transpose --drop 'p value'"
+    values = np.where(seen_above(rng, log2, 21.5), log2.round(4), np.nan).T
+    before = {"Gene Symbol": [f"GENE{j - j % 7 // 6}" for j in range(300)]}
+    options, after = "--transpose --drop 'p value'", {"p value": rng.random(300)}
+    return written(folder, "genes.csv", group, values, "S", options, before, after, na_rep="NA")
 
 
 def known_above_the_names(folder):
