@@ -36,9 +36,9 @@ def shuffled(seed, n, p, *, groups=3, **more):
 
 
 def written(folder, name, group, values, columns, options="", before=None, after=None, **how):
-    """Write a file: columns before, values under their names (or a prefix), columns after."""
+    """Write a file: columns before, values under their names (or a pattern), columns after."""
     if isinstance(columns, str):
-        columns = [f"{columns}{j}" for j in range(values.shape[1])]
+        columns = [columns.format(j) for j in range(values.shape[1])]
     frame = pd.DataFrame(values, columns=columns)
     for place, more in ((0, before), (None, after)):
         for j, (key, column) in enumerate((more or {}).items()):
@@ -141,7 +141,7 @@ def below_limit(folder):
     texts = np.array([[f"{2**v:.3g}" for v in row] for row in log2], dtype=object)
     texts[~seen] = rng.choice(["<LOD", "<0.05", "BDL"], (~seen).sum())
     before = {"Sample ID": [f"patient {i}" for i in range(30)]}
-    return written(folder, "metabolites.csv", group, texts, "Metabolite ", "", before)
+    return written(folder, "metabolites.csv", group, texts, "Metabolite {}", "", before)
 
 
 def survey(folder):
@@ -164,7 +164,7 @@ def wide(folder):
     seen = seen_above(rng, log2, 2.0)
     counts = np.where(seen, (2**log2).round(), 0).astype(np.int64).T
     before = {"gene_id": [f"ENSG{j:011d}" for j in range(6_000)]}
-    return written(folder, "counts.tsv.gz", group, counts, "patient_", "", before)
+    return written(folder, "counts.tsv.gz", group, counts, "patient_{}", "", before)
 
 
 def annotated(folder):
@@ -177,7 +177,7 @@ def annotated(folder):
         "batch": rng.integers(1, 4, 27).astype(str), "age": rng.integers(20, 80, 27),
     })  # fmt: skip
     about.sample(frac=1, random_state=0).to_csv(folder / "about.csv", index=False)
-    return written(folder, "markers.csv", group, values, "marker ", "", {"sample": names})
+    return written(folder, "markers.csv", group, values, "marker {}", "", {"sample": names})
 
 
 def hopeless(folder):
@@ -219,7 +219,7 @@ def decoys_by_name(folder):
     ids = [("REV__" if j % 37 == 5 else "") + f"A0A{j:04d}" for j in range(200)]
     before = {"Majority protein IDs": ids, "Gene names": [f"G{j}" for j in range(200)]}
     options = "--transpose --drop-rows 'Majority protein IDs=REV__*' --log2"
-    return written(folder, "lfq.tsv", group, x, "LFQ intensity run", options, before)
+    return written(folder, "lfq.tsv", group, x, "LFQ intensity run{:02d}", options, before)
 
 
 def diann_paths(folder):
@@ -299,7 +299,7 @@ def unicode_text(folder):
     rng, group, values = shuffled(109, 48, 30, groups=4, level=8.0, spread=1.0, share=0.5)
     values = np.where(seen_above(rng, values, 7.0, 0.5), values, np.nan).round(4)
     how = {"before": {"Proben-ID": [f"Ä{i}" for i in range(48)]}, "na_rep": "missing"}
-    return written(folder, "cytokines.txt", group, values, "Zytokin ", encoding="utf-16", **how)
+    return written(folder, "cytokines.txt", group, values, "Zytokin {}", encoding="utf-16", **how)
 
 
 def merged_cells(folder):
@@ -330,7 +330,7 @@ def compounds_in_rows(folder):
     before = {"Compound Name": [f"comp {j}" for j in range(90)]}
     before |= {"m/z": rng.uniform(80, 900, 90).round(4), "RT [min]": rng.uniform(0.5, 22, 90)}
     options = "--transpose --drop m/z --drop 'RT [min]' --log2"
-    return written(folder, "compounds.csv", group, texts.T, "mouse-", options, before)
+    return written(folder, "compounds.csv", group, texts.T, "mouse-{}", options, before)
 
 
 def coded_survey(folder):
@@ -339,7 +339,7 @@ def coded_survey(folder):
     answers = np.clip(np.round(profile[group] + rng.normal(0, 0.7, (120, 18))), 1, 5).astype(int)
     answers[rng.random(answers.shape) < 0.15] = 99
     before = {"sex": rng.integers(1, 3, 120)}
-    return written(folder, "codes.csv", group, answers, "v", "--missing-value 99", before)
+    return written(folder, "codes.csv", group, answers, "v{}", "--missing-value 99", before)
 
 
 def log_tpm(folder):
@@ -347,7 +347,7 @@ def log_tpm(folder):
     rng, group, log2 = shuffled(115, 24, 3000, level=4.0, share=0.06)
     values = np.where(seen_above(rng, log2, 2.5), log2, 0).round(3)
     before = {"Sample_Name": [f"TCGA-{i}" for i in range(24)]}
-    return written(folder, "log_tpm.csv.gz", group, values, "GENE", "--missing-value 0", before)
+    return written(folder, "log_tpm.csv.gz", group, values, "GENE{}", "--missing-value 0", before)
 
 
 def tpm(folder):
@@ -357,7 +357,7 @@ def tpm(folder):
     before = {"Geneid": [f"ENSG{j}.3" for j in range(2000)]}
     before["Length"] = rng.integers(300, 9000, 2000)
     options = "--transpose --drop Length --log2"
-    return written(folder, "tpm.txt", group, values, "SRR", options, before)
+    return written(folder, "tpm.txt", group, values, "SRR{}", options, before)
 
 
 def unnamed_genes(folder):
@@ -400,7 +400,7 @@ def cycles(folder):
     texts = np.char.mod("%.2f", values).astype(object)
     texts[~seen_above(rng, -values, -33.0, 0.6)] = "Undetermined"
     before = {"Well sample": [f"w{i}" for i in range(60)]}
-    return written(folder, "ct.csv", group, texts, "miR-", "", before)
+    return written(folder, "ct.csv", group, texts, "miR-{}", "", before)
 
 
 def clinic(folder):
@@ -411,7 +411,7 @@ def clinic(folder):
     values = np.where(rng.random(values.shape) < 0.2, np.nan, values).round(2)
     before = {"Date": [f"{d:02d}.03.2026" for d in rng.integers(1, 29, 140)]}
     before["Sex"] = rng.choice(["M", "F"], 140)
-    return written(folder, "clinic.csv", group, values, "lab ", "--scale std", before)
+    return written(folder, "clinic.csv", group, values, "lab {}", "--scale std", before)
 
 
 # --- what exports have around the numbers: lists, pools, totals, remarks, sentences ------------
@@ -427,7 +427,7 @@ def lists_of_numbers(folder):
     before |= {"Peptide counts (all)": several, "Sequence lengths": several, "Peptides": counts}
     after = {"Evidence IDs": [f"{j};{j + 7};{j + 9}" for j in range(250)]}
     options = "--columns 'LFQ intensity *' --transpose --missing-value 0 --log2"
-    return written(folder, "lists.txt", group, x, "LFQ intensity ", options, before, after)
+    return written(folder, "lists.txt", group, x, "LFQ intensity {:02d}", options, before, after)
 
 
 def pools_and_blanks(folder):
@@ -492,7 +492,9 @@ def genes_that_come_again(folder):
     values = np.where(seen_above(rng, log2, 21.5), log2.round(4), np.nan).T
     before = {"Gene Symbol": [f"GENE{j - j % 7 // 6}" for j in range(300)]}
     options, after = "--transpose --drop 'p value'", {"p value": rng.random(300)}
-    return written(folder, "genes.csv", group, values, "S", options, before, after, na_rep="NA")
+    return written(
+        folder, "genes.csv", group, values, "S{:02d}", options, before, after, na_rep="NA"
+    )
 
 
 def known_above_the_names(folder):

@@ -135,7 +135,9 @@ def test_a_code_is_found_in_its_columns_whatever_the_others_hold():
 
 
 def test_zeros_that_are_answers_are_not_taken_for_missing():
-    for answers in (RNG.integers(0, 11, (80, 6)), RNG.integers(0, 2, (80, 6))):
+    half_steps = RNG.integers(0, 8, (20, 6)) / 2
+    few = np.repeat([[0, 0, 0, 1, 2, 0]], 4, axis=0)
+    for answers in (RNG.integers(0, 11, (80, 6)), RNG.integers(0, 2, (80, 6)), half_steps, few):
         assert suggested(frame_of(answers)) == {}
     logs = np.where(RNG.random((40, 6)) < 0.3, 0.0, RNG.normal(2, 3, (40, 6)))
     assert suggested(frame_of(logs)) == {"missing_value": ("0",)}

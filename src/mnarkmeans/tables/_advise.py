@@ -282,9 +282,11 @@ def _missing(advice: Advice, given: ReadOptions) -> None:
         advice._add(f"{code} makes up {share:.1%} of the entries and is far from all other values, "
                     "like a code for missing values", missing_value=(code,))  # fmt: skip
         return
-    # Among a few values 0 is an answer, among whole ones of both signs a difference.
-    several = len(np.unique(observed)) > FEW_VALUES and not (whole and (observed < 0).any())
-    zeros = several and zero_share >= 0.1 and len(observed) > 0.99 * values.size
+    others = observed[observed != 0]
+    # Among a few values that repeat 0 is an answer, among whole ones of both signs a difference.
+    fewest = FEW_VALUES if whole else min(FEW_VALUES, len(others) / 2)
+    answers = len(np.unique(others)) < fewest or (whole and observed.min() < 0)
+    zeros = zero_share >= 0.1 and len(observed) > 0.99 * values.size and not answers
     if zeros and not (advice.preparation.log1p or advice.preparation.log2):
         reason = f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing"
         advice._add(f"{reason}, so 0 probably means 'not measured'", missing_value=("0",))

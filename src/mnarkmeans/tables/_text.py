@@ -98,7 +98,7 @@ class TextFile:
         if not rows:
             raise TableError(f"{path} is empty")
         self.decimal = options.decimal or find_decimal(rows[1:] or rows, self.delimiter)
-        found, first, self.notes = find_header(rows, self.decimal, options.header)
+        found, first, self.notes = find_header(rows, self.decimal, options.header, begins[0])
         if first == len(rows):
             raise TableError(f"{path} has a header line but no rows below it")
         names = found or [f"V{j + 1}" for j in range(len(rows[first]))]
@@ -282,11 +282,12 @@ MOST_LINES_ABOVE = 20  # of which the last may hold the names
 
 
 def find_header(
-    rows: list[list[str]], decimal: str, given: bool | None
+    rows: list[list[str]], decimal: str, given: bool | None, skipped: int
 ) -> tuple[list[str] | None, int, list[str]]:
     """Names of the columns (None: there are none), the first row below them, and notes.
 
     rows : the first rows as texts; missing cells are ''
+    skipped : lines above that are known to be no part of the table
     """
     rows = [[text.strip() for text in row] for row in rows]
     usual, title = Counter(map(len, rows)).most_common(1)[0][0], 0
@@ -294,7 +295,9 @@ def find_header(
         title += 1
     top, last = (title + i for i in _lines_of_names(rows[title:], decimal))
     first, *below = rows[top:]
-    notes = [f"{top} {'lines were' if top > 1 else 'line was'} skipped above the table"] * (top > 0)
+    notes, above = [], skipped + top
+    if above:
+        notes.append(f"{above} {'lines were' if above > 1 else 'line was'} skipped above the table")
     if given is None:
         given = not _is_measured(first, below, decimal)
     if not given:
