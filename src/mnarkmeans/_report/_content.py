@@ -346,19 +346,6 @@ def _centers(fitted: FittedTable) -> dict[str, Any]:
             "ids": fitted.rows["id"][rows],
             "cluster": fitted.labels[rows],
             "features": names,
-            "levels": _levels(values - reference[shown]),
-            "levels_mean": _levels(values - mean[shown]),
+            "values": rounded(values),
         },
     }
-
-
-def _levels(distance: np.ndarray) -> np.ndarray:
-    """0..200, 100 at no distance, -1 where the value is missing.
-
-    Each feature has its own scale, so that one large feature does not bleach the others.
-    """
-    observed = ~np.isnan(distance)
-    columns = zip(np.abs(distance).T, observed.T, strict=True)
-    top = np.array([np.quantile(c[seen], 0.98) if seen.any() else 1.0 for c, seen in columns])
-    share = np.clip(distance / np.where(top > 0, top, 1.0), -1, 1)
-    return np.where(observed, np.round(100 * np.nan_to_num(share) + 100), -1).astype(int).ravel()

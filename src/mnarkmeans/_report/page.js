@@ -204,9 +204,18 @@
 
   // ---- the centres, and the table sorted by cluster -----------------------------------------------
   const sorted = data.rows_by_cluster, sheet = byId("sorted"), strip = 10, origin = byId("origin");
-  const levels = () => origin.value === "mean" ? sorted.levels_mean : sorted.levels;
-  function tone(level) {  // 0..200, 100 at the reference or the mean
-    const t = (level - 100) / 100, end = t >= 0 ? [178, 24, 43] : [33, 102, 172], s = Math.abs(t) ** 0.8;
+  // Distances from the reference or the mean, -1 to 1, each feature on its own scale; null: missing.
+  function levels() {
+    const from = centers[origin.value], p = sorted.features.length;
+    const apart = sorted.values.map((value, i) => value === null ? null : value - from[i % p]);
+    const tops = from.map((_, j) => {  // without the furthest 2%, which would bleach the others
+      const known = apart.filter((v, i) => v !== null && i % p === j).map(Math.abs).sort((a, b) => a - b);
+      return known[Math.floor(0.98 * (known.length - 1))] || 1;
+    });
+    return apart.map((v, i) => v === null ? null : Math.max(-1, Math.min(1, v / tops[i % p])));
+  }
+  function tone(t) {  // -1..1, 0 at the reference or the mean
+    const end = t >= 0 ? [178, 24, 43] : [33, 102, 172], s = Math.abs(t) ** 0.8;
     return `rgb(${end.map((v) => Math.round(247 + (v - 247) * s))})`;
   }
   origin.addEventListener("change", () => { drawHeat(); drawSheet(); });
@@ -242,7 +251,7 @@
       for (let i = 0; i < plan.k; i++) {
         const missing = centers.missing[i][j] ?? 1, wide = plan.cell - 2, left = x + plan.label + i * plan.cell;
         pen.fillStyle = css("--gapcell"); pen.fillRect(left, y, wide, LINE - 2);
-        pen.fillStyle = tone(100 + 100 * apart[i][j] / (top || 1)); pen.fillRect(left, y, wide * (1 - missing), LINE - 2);
+        pen.fillStyle = tone(apart[i][j] / (top || 1)); pen.fillRect(left, y, wide * (1 - missing), LINE - 2);
       }
     }
     pen.textAlign = "left";
@@ -269,7 +278,7 @@
       pen.fillRect(0, i * h, strip - 3, h + 0.5);
       for (let j = 0; j < p; j++) {
         const level = shown[i * p + j];
-        if (level < 0) continue;
+        if (level === null) continue;
         pen.fillStyle = tone(level);
         pen.fillRect(strip + j * w, i * h, w + 0.4, h + 0.4);
       }
@@ -279,8 +288,8 @@
     const n = sorted.ids.length, p = sorted.features.length, i = Math.floor(event.offsetY / sheet.clientHeight * n);
     const j = Math.floor((event.offsetX - strip) / (sheet.clientWidth - strip) * p);
     if (i < 0 || i >= n || j < 0 || j >= p) return;
-    const missing = sorted.levels[i * p + j] < 0 ? ": missing" : "";
-    byId("cell").textContent = `${sorted.ids[i]}, ${sorted.features[j]}, cluster ${sorted.cluster[i]}${missing}`;
+    const value = sorted.values[i * p + j];
+    byId("cell").textContent = `${sorted.ids[i]}, cluster ${sorted.cluster[i]}, ${sorted.features[j]}: ${value === null ? "missing" : show(value)}`;
   });
 
   // ---- charts: lines, dots and bars, described by the displays of the package ----------------------
@@ -410,8 +419,8 @@
     centers: () => [["feature", "cluster", "center", "reference", "mean", "missing_share"], ...centers.features.flatMap((name, j) =>
       centers.centers.map((center, i) => [name, i, center[j], centers.reference[j], centers.mean[j], centers.missing[i][j]]))],
     rows_by_cluster: () => {
-      const p = sorted.features.length, cells = levels().map((level) => level < 0 ? "" : (level - 100) / 100);
-      return [["id", "cluster", ...sorted.features], ...sorted.ids.map((id, i) => [id, sorted.cluster[i], ...cells.slice(i * p, i * p + p)])];
+      const p = sorted.features.length;
+      return [["id", "cluster", ...sorted.features], ...sorted.ids.map((id, i) => [id, sorted.cluster[i], ...sorted.values.slice(i * p, i * p + p)])];
     }
   };
   for (const [name, { x, y, series }] of Object.entries(charts)) {
