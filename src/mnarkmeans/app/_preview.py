@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from ..missingness._diagnose import cells_of
 from ..tables import Preparation, ReadOptions, Table, TableError, advise, read_table
+from ..tables._table import some
 
 ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
 NAMES_SHOWN = 300  # features that can be clicked away
@@ -26,7 +27,7 @@ READING: list[dict[str, Any]] = [
     dict(name="transpose", kind="check", label="Samples are the columns",
          help="The samples, which are clustered, become the rows."),
     dict(name="decimal", label="Decimal sign",
-         choices=[["", "as found"], [".", "1.5"], [",", "1,5"]],
+         choices=[["", "detected"], [".", "1.5"], [",", "1,5"]],
          help="How numbers are written in the file."),
     dict(name="missing_value", several=True, label="Codes for missing values",
          help="For example 0 or -999; several with commas. Empty cells are always missing."),
@@ -34,7 +35,7 @@ READING: list[dict[str, Any]] = [
          help="Names or patterns such as LFQ intensity *, several with commas."),
     dict(name="drop", several=True, label="Leave out these columns",
          help="Names or patterns, several with commas."),
-    dict(name="id_column", label="Column of row names", help="As found if empty."),
+    dict(name="id_column", label="Column with the row names", help="Detected if empty."),
     dict(name="drop_rows", several=True, label="Leave out rows",
          help="Column=value, for example Reverse=+."),
     dict(name="normalize", label="Normalise samples",
@@ -54,12 +55,12 @@ ADVANCED: list[dict[str, Any]] = [
     dict(name="lam", value="auto", label="lam, the penalty for missing values",
          help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
     dict(name="reference", value="auto", label="Reference",
-         help="Value near which others go missing: auto, min (detection limit), or a number."),
+         help="Value near which values go missing: auto, min (detection limit), or a number."),
     dict(name="starts", value="", label="Number of starts",
          help="Random initialisations; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
 ]  # fmt: skip
-LABELS = {one["name"]: one["label"] for one in READING}
+LABELS = {control["name"]: control["label"] for control in READING}
 
 
 class Refused(Exception):
@@ -71,9 +72,9 @@ class Refused(Exception):
 
 
 def preview(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """Read a file with the settings of the page, or as it is advised when it is new.
+    """Read a file with the settings of the page, or as advised when it is new.
 
-    A file that cannot be read so comes back with the reason and with what can be changed.
+    A file that cannot be read in this way gives the reason and what can be changed.
     """
     options, steps = _parts(settings or {})
     suggestions: list[dict[str, Any]] = []
@@ -82,7 +83,7 @@ def preview(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
         if settings is None:
             advice = advise(path)
             table, options, steps = advice.table, advice.options, advice.preparation
-            suggestions = [_suggestion(one) for one in advice.suggestions]
+            suggestions = [_suggestion(suggestion) for suggestion in advice.suggestions]
         else:
             table = read_table(path, **options.to_dict())
         _, used, values = replace(steps).fit_apply(table)
@@ -123,15 +124,17 @@ def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
     return options.to_dict() | {name: getattr(steps, name) for name in names}
 
 
-def _suggestion(one: Any) -> dict[str, Any]:
-    changes, words = one.changes, []
+def _suggestion(suggestion: Any) -> dict[str, Any]:
+    changes, words = suggestion.changes, []
     for name, value in changes.items():
         text = ", ".join(value) if isinstance(value, tuple) else value
         label = LABELS.get(name, name.replace("_", " ").capitalize())
         words.append(label if value is True else f"{label}: {text}")
     defaults = _settings(ReadOptions(), Preparation())
-    return dict(title="; ".join(words) or "Note", reason=_sentence(one.reason), changes=changes,
-                defaults={name: defaults[name] for name in changes})  # fmt: skip
+    return dict(
+        title="; ".join(words) or "Note", reason=_sentence(suggestion.reason), changes=changes,
+        defaults={name: defaults[name] for name in changes},
+    )  # fmt: skip
 
 
 def _annotations(table: Table) -> list[str]:
@@ -145,11 +148,14 @@ def _annotations(table: Table) -> list[str]:
 
 
 def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
-    (n, p), turned = used.shape, table.options.transpose
+    (n, p), transposed = used.shape, table.options.transpose
+    left_out: dict[str, list[str]] = {}
+    for name, reason in table.left_out:
+        left_out.setdefault(reason, []).append(name)
     first = replace(used, values=values[:ROWS_SHOWN, :COLUMNS_SHOWN]).dense()
     observed = values.data if sp.issparse(values) else values[~np.isnan(values)]
     facts = [
-        f"{n:,} {'columns' if turned else 'rows'} to cluster", f"{p:,} features of each",
+        f"{n:,} {'columns' if transposed else 'rows'} to cluster", f"{p:,} features each",
         f"{used.missing_share():.1%} missing",
         *([f"values from {observed.min():.4g} to {observed.max():.4g}"] if observed.size else []),
         *(["decimal commas"] if table.source.get("decimal") == "," else []),
@@ -159,11 +165,11 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
     dots = cells.some_features(DOTS_SHOWN)
     return dict(
         facts=facts, id_name=table.id_name or "", ids=list(used.short_ids[:ROWS_SHOWN]),
-        columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p, transposed=turned,
+        columns=list(used.short_features[:COLUMNS_SHOWN]), n_features=p, transposed=transposed,
         features=list(used.features[:NAMES_SHOWN]),
         means=cells.mean[0][dots].tolist(), shares=cells.missing_share[0][dots].tolist(),
         cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in first],
-        left_out=[f"{name}: {why}" for name, why in table.left_out[:NAMES_SHOWN]],
+        left_out=[f"{some(names)}: {reason}" for reason, names in left_out.items()],
         n_left_out=len(table.left_out), notes=list(dict.fromkeys([*table.notes, *used.notes])),
     )  # fmt: skip
 

@@ -92,10 +92,10 @@ class App:
     async def guard(self, request: Request, answer: Any) -> Response:
         """Refuse requests without the token, for another host, or from another page."""
         host, origin = request.headers.get("host"), request.headers.get("origin")
-        own = [None, *(f"http://{name}" for name in self.hosts)]
+        origins = [None, *(f"http://{name}" for name in self.hosts)]
         token = request.scope["path"].lstrip("/").partition("/")[0].encode()
         is_own = secrets.compare_digest(token, self.token.encode())
-        if host not in self.hosts or origin not in own or not is_own:
+        if host not in self.hosts or origin not in origins or not is_own:
             return PlainTextResponse("Refused.", status_code=403)
         response: Response = await answer(request)
         for name, value in HEADERS.items():
@@ -228,7 +228,7 @@ def serve(port: int = 0, *, browser: bool = True, say: Callable[[str], None] = p
     Parameters
     ----------
     port : int, default=0
-        Port on 127.0.0.1; 0 takes a free one.
+        Port on 127.0.0.1; 0 picks a free one.
     browser : bool, default=True
         Open the page in the browser.
     say : callable

@@ -117,7 +117,7 @@ function showMissing({ means, shares }) {
     draw("text", { x: 38, y: y(share) + 4, "text-anchor": "end" }, `${100 * share}%`)]);
   means.forEach((mean, i) => parts.push(draw("circle", { cx: x(mean), cy: y(shares[i]), r: 3 })));
   parts.push(draw("text", { x: 45, y: 215 }, least.toPrecision(3)),
-    draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "average of the feature"),
+    draw("text", { x: 228, y: 215, "text-anchor": "middle" }, "mean of the feature"),
     draw("text", { x: 410, y: 215, "text-anchor": "end" }, most.toPrecision(3)));
   $("missing").replaceChildren(...parts);
 }
