@@ -295,9 +295,9 @@ def fit_mixtures(
     not by luck.
     """
     sample = sample.take_columns(columns)
-    memberships = np.eye(labels.max() + 1)[labels]
     plain = EM(sample)
-    prior = prior_weight(plain, memberships, 0.0)
+    sums = plain.sums_of(np.eye(labels.max() + 1)[labels])
+    prior = prior_weight(plain, sums, 0.0)
     kinds = [("", plain, name, 0) for name in ("mcar", "class")[: 1 + free]]
     for number, (where, reference) in enumerate(references.items()):
         around = EM(replace(sample, reference=reference[columns]))
@@ -308,7 +308,7 @@ def fit_mixtures(
     kinds.append((where, around, "limit", 0))  # near the smallest values, if that is a reference
     fitted = []
     for where, em, name, n_chosen in kinds:
-        starts = [em.start(memberships, name)]
+        starts = [em.start(sums, name)]
         if name == "decay":  # the means of observed values hide a strong loss, and EM is slow there
             strong = replace(starts[0].mechanism, t=1.0 / float(starts[0].variances.mean()), c=0.99)
             starts.append(starts[0]._replace(mechanism=strong))

@@ -36,6 +36,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
@@ -119,9 +120,8 @@ class EM:
 
     # --- the first parameters -------------------------------------------------------------------
 
-    def start(self, memberships: np.ndarray, name: str, freedom: float = 0.0) -> Parameters:
-        """From a partition (n, k), hard or soft, and the mechanism that suits it best."""
-        sums = self.sums_of(memberships)
+    def start(self, sums: SoftSums, name: str, freedom: float = 0.0) -> Parameters:
+        """From the sums of a partition, and the mechanism that suits it best."""
         k, p = sums.counts.shape
         spread, means = (np.broadcast_to(one, (k, p)) for one in (self.spread, self.observed.means))
         now = Parameters(sums.sizes, means, spread, None, freedom)
@@ -134,16 +134,20 @@ class EM:
         return now._replace(mechanism=mechanism)
 
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
-        """Sums over the rows for given posteriors (n, k), of values less the means."""
+        """Sums over the rows for given posteriors (n, k), of values less the means; the same
+        around any reference."""
         shared = memberships * self.observed.weights[:, None]
+        sizes = shared.sum(axis=0)
+        if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
+            shared = sparse.csr_array(shared)
         centred = replace(self.observed, reference=self.observed.means)
         totals = np.zeros((3, memberships.shape[1], self.observed.n_features))
-        for begin in range(0, len(shared), ROWS_AT_ONCE):
+        for begin in range(0, len(memberships), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             values, seen = replace(centred, source=centred.source[part]).zero_filled()
-            totals += [shared[part].T @ one for one in (values, seen, values**2)]
+            totals += [(one.T @ shared[part]).T for one in (values, seen, values**2)]
         sums, counts, squares = totals
-        return SoftSums(shared.sum(axis=0), sums, counts, squares, 0.0, counts)
+        return SoftSums(sizes, sums, counts, squares, 0.0, counts)
 
     # --- E-step ---------------------------------------------------------------------------------
 
@@ -337,17 +341,18 @@ FEWEST_SEEN = 3.0  # values without which a variance says nothing
 FEW_GAPS = 0.1  # share of missing values below which the prior fades; complete tables have none
 
 
-def prior_weight(em: EM, memberships: np.ndarray, freedom: float) -> float:
-    """d: how much the variances of clusters have in common, from a few iterations with mcar.
+def prior_weight(em: EM, sums: SoftSums, freedom: float) -> float:
+    """d: how much the variances of the clusters of a partition have in common, from a few
+    iterations with mcar.
 
     By chance alone Var(log v_lj) = trigamma(C_lj / 2); if variances vary around a common one with
     d degrees of freedom, by trigamma(d / 2) more (Smyth 2004).
     """
     fading = min(1.0, em.values.missing_share / FEW_GAPS)
-    if em.spherical or memberships.shape[1] < 2 or fading <= 0:
+    if em.spherical or len(sums.sizes) < 2 or fading <= 0:
         return 0.0
-    parameters = em.start(memberships, "mcar", freedom)
-    weight = _in_common(parameters.variances, em.sums_of(memberships).counts, freedom)
+    parameters = em.start(sums, "mcar", freedom)
+    weight = _in_common(parameters.variances, sums.counts, freedom)
     *_, state = em.with_prior(weight).run(State(parameters), max_iter=5, tol=0.0)
     free = em.m_step(state.parameters, state.expectation)
     return fading * _in_common(free.variances, state.expectation.sums.counts, freedom)

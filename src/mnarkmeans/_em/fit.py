@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import SoftSums
 from .._observed import Observed
 from .._solver import STARTS, finish, log_line, run_starts
 from .._validation import is_auto
@@ -89,9 +90,9 @@ def fit(
     n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
     for start in range(n_init):
         if last is not None:
-            partitions = [posteriors(ems[0].observed, last, threads).memberships]
+            partitions = [ems[0].sums_of(posteriors(ems[0].observed, last, threads).memberships)]
         else:
-            partitions = _partitions(ems, model, rng)
+            partitions = [ems[0].sums_of(each) for each in _partitions(ems, model, rng)]
         kinds = runs or _candidates(ems, model, partitions[0], freedoms[model.tails])
         compare = len(kinds) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
@@ -111,7 +112,7 @@ def fit(
 
 
 def _candidates(
-    ems: list[EM], model: Any, memberships: np.ndarray, freedoms: list[float]
+    ems: list[EM], model: Any, partition: SoftSums, freedoms: list[float]
 ) -> list[Candidate]:
     n_gaps = int(ems[0].observed.has_gaps.sum())
     names = [model.mechanism]
@@ -121,7 +122,7 @@ def _candidates(
     for freedom in freedoms:
         prior = model.variance_prior
         if prior == "auto":
-            prior = prior_weight(ems[0], memberships, freedom)
+            prior = prior_weight(ems[0], partition, freedom)
         with_prior = [em.with_prior(float(prior)) for em in ems]
         for name, kind in ((name, MECHANISMS[name]) for name in names):
             for number, em in enumerate(with_prior if kind.uses_reference else with_prior[:1]):
@@ -132,7 +133,7 @@ def _candidates(
 
 
 def _begin(
-    kinds: list[Candidate], model: Any, partitions: list[np.ndarray], short: int,
+    kinds: list[Candidate], model: Any, partitions: list[SoftSums], short: int,
     last: Parameters | None,
 ) -> list[Candidate]:  # fmt: skip
     """A few iterations of each, from the best of its starts.
@@ -150,14 +151,14 @@ def _begin(
         led = []
         if one.freedom > 0 and not MECHANISMS[one.mechanism].ignorable:
             led = [
-                posteriors(em.observed, states[-1].parameters, em.threads).memberships
+                em.sums_of(posteriors(em.observed, states[-1].parameters, em.threads).memberships)
                 for em, mechanism, freedom, _, states in begun
                 if (mechanism, freedom) == ("mcar", one.freedom)
                 or (mechanism == one.mechanism and em.observed is one.em.observed)
             ]
         starts = [
-            one.em.start(memberships, one.mechanism, one.freedom)._replace(**given)
-            for memberships in led or partitions
+            one.em.start(partition, one.mechanism, one.freedom)._replace(**given)
+            for partition in led or partitions
         ]
         if last is not None and last.mechanism.suits(one.mechanism, one.em.observed.has_gaps):
             starts = [last]
