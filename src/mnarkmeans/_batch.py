@@ -130,6 +130,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X + shifts
 
     def _with_shifts(self, X: Any, batch: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The table, and what each row's batch shifts."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         return X, self.shifts_[batch_codes(batch_names(batch, len(X)), self.batches_)]
@@ -157,9 +158,8 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             shifted = X - shifts[codes]
             before, labels = labels, model.fit(shifted).labels_
             # A detection limit belongs to the values as measured, whatever their batch.
-            limit = np.nanmin(np.where(observed, X, np.inf), axis=0)
-            at_limit = model.reference_ == np.where(observed, shifted, np.inf).min(axis=0)
-            point = np.where(at_limit & np.isfinite(limit), limit, model.reference_)
+            is_limit = model.reference_ == np.fmin.reduce(shifted, axis=0)
+            point = np.where(is_limit, np.fmin.reduce(X, axis=0), model.reference_)
             weights = np.where(observed, 1.0, model.lam_)
             filled = np.where(observed, X, point)
             shifts, residual = _least_squares(filled, weights, np.eye(k)[labels], of_batch, shifts)
@@ -198,16 +198,12 @@ def batch_codes(names: np.ndarray, batches: np.ndarray) -> np.ndarray:
 
 
 def _least_squares(
-    values: np.ndarray,
-    weights: np.ndarray,
-    of_cluster: np.ndarray,
-    of_batch: np.ndarray,
+    values: np.ndarray, weights: np.ndarray, of_cluster: np.ndarray, of_batch: np.ndarray,
     shifts: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Shifts (B, p) of the two-way model, by alternating weighted means, and what is left."""
     in_cluster = np.maximum(of_cluster.T @ weights, 1e-9)
     in_batch = np.maximum(of_batch.T @ weights, 1e-9)
-    centers = np.zeros_like(in_cluster)
     for _ in range(SWEEPS):
         centers = of_cluster.T @ (weights * (values - of_batch @ shifts)) / in_cluster
         shifts = of_batch.T @ (weights * (values - of_cluster @ centers)) / in_batch
