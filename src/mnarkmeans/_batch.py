@@ -30,13 +30,13 @@ SWEEPS = 20  # of least squares for centres and shifts, per round
 
 
 class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Subtract a shift per batch and feature, estimated beside the clusters.
+    """Subtract a shift per batch and feature, estimated together with the clusters.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters used while estimating the shifts; the number you will ask for, or the
-        largest you consider.
+        Number of clusters while the shifts are estimated: as many as you want to find, or the
+        most that you consider.
     lam, reference
         As for :class:`mnarkmeans.MNARKMeans`.
     random_state : int, RandomState instance or None, default=None
@@ -51,7 +51,7 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     shifts_ : ndarray of shape (n_batches, n_features)
         What is subtracted from the observed values of each batch.
     labels_ : ndarray of shape (n_samples,)
-        Clusters beside which the shifts were estimated.
+        Clusters with which the shifts were estimated.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -222,8 +222,8 @@ class Diagnosis(NotebookTable):
             lines.append("mechanisms, each at its best strength (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
             gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
-            taken = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
-            lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{taken}")
+            mark = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
+            lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{mark}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
     def _repr_html_(self) -> str:
@@ -281,8 +281,7 @@ def diagnose(
         The point near which values may be missing more often; None and "auto": zero or the least
         observed values, as ``MNARKMeans`` chooses.
     n_clusters : int, default=5
-        Clusters beside which a missing value is judged. With as many clusters, ``MNARKMeans`` has
-        the same ``missingness_``.
+        Number of clusters. With as many, ``MNARKMeans`` has the same ``missingness_``.
     missing_values : float, default=nan
         How missing values are marked in dense input.
     random_state : int, default=0
