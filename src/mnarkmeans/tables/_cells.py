@@ -163,8 +163,8 @@ def read_cells(
 
 def listed(words: Counter[str]) -> str:
     """Words with how often they occur, the most frequent first."""
-    items = [f"{shortened(word)!r} ({times:,})" for word, times in words.most_common(12)]
-    return ", ".join(items) + (f" and {len(words) - 12:,} more" if len(words) > 12 else "")
+    items = [f"{shortened(word)!r} ({times:,})" for word, times in words.most_common(5)]
+    return ", ".join(items) + (f" and {len(words) - 5:,} more" if len(words) > 5 else "")
 
 
 def shortened(text: str) -> str:

@@ -82,9 +82,9 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, *, always: bool = False) -> str:
     """A word of a command: in double quotes, which every shell takes, where it needs any."""
-    if re.fullmatch(r"[\w+=:./-]+", text):
+    if not always and re.fullmatch(r"[\w+=:./-]+", text):
         return text
     # A backslash means itself unless another sign that is special follows.
     plain = re.match(r'^[^"$`!]*$', text) and not re.search(r"\\(\\|$)", text)

@@ -204,7 +204,7 @@ class _Tidy:
         if id_column is not None:
             names = content.column(id_column)
             unnamed = names.isna().to_numpy()
-            ids = np.where(unnamed, "row " + ids, names.astype(str).to_numpy(dtype=object))
+            ids = np.where(unnamed, "row " + ids, names.astype(str).str.strip().to_numpy(object))
         notes = self.notes
         if marks := sum((self.cells[x].marks for x in used if x in self.cells), Counter[str]()):
             notes.append("read as missing: " + listed(marks))
@@ -327,19 +327,21 @@ class _Tidy:
         # Of the many columns of a known program only its samples matter.
         family = sample_family(self.content.names) or "*"
         if doubtful and cells.looks_measured:
-            sign, other = ('","', ".") if "," in doubtful else (".", '","')
+            sign, other = ('","', '"."') if "," in doubtful else ('"."', '","')
             hint = (f"if {sign} is the decimal sign of the whole file add --decimal {sign}, if it "
                     f"groups thousands add --decimal {other}")  # fmt: skip
         elif self.free and is_identifier(name):
             return f"{IDENTIFIER}, {example}"
         elif n_words <= 4 * cells.n_numbers and matches(name, [family]):
-            codes = " ".join(f"--missing-value {quoted(w)}" for w, _ in cells.words.most_common(3))
+            words = [quoted(word, always=True) for word, _ in cells.words.most_common(3)]
+            codes = " ".join(f"--missing-value {word}" for word in words)
             hint = f"if they mean missing add {codes}"
         else:
             return f"text, {example}"
         raise TableError(
             f"column {name!r} looks like measurements, but {n_words} of the entries cannot be read "
-            f"as numbers: {listed(cells.words)}; {hint}, otherwise use --drop {quoted(name)}"
+            f"as numbers: {listed(cells.words)}; {hint}, otherwise use --drop "
+            f"{quoted(name, always=True)}"
         )
 
     def id_column(self) -> str | None:
