@@ -136,9 +136,10 @@ def advise(
 
 def _with(old: Any, changes: dict[str, Any]) -> Any:
     """Options with others added; those that can be repeated go after what was given."""
-    own = {f.name: getattr(old, f.name) for f in fields(old) if f.name in changes}
-    return replace(old, **{name: (*was, *changes[name]) if isinstance(was, tuple) else changes[name]
-                           for name, was in own.items()})  # fmt: skip
+    given = {f.name: getattr(old, f.name) for f in fields(old) if f.name in changes}
+    added = {name: (*value, *changes[name]) if isinstance(value, tuple) else changes[name]
+             for name, value in given.items()}  # fmt: skip
+    return replace(old, **added)
 
 
 # --- which rows and columns -------------------------------------------------------------------
@@ -161,14 +162,14 @@ def _structure(advice: Advice, given: ReadOptions) -> None:
         else:
             advice._add(why, certain=bool(family), transpose=True)
     if why or given.transpose:
-        found = [] if family else [name for name in names if describes_features(name)]
+        others = [] if family else [name for name in names if describes_features(name)]
         reason = "describes features and is not a sample"
     else:
-        found = [name for name in names if name.strip().lower() in ROLES["class"]]
+        others = [name for name in names if name.strip().lower() in ROLES["class"]]
         reason = "looks like a known class, not a measurement"
-    if found and not (given.columns or given.drop) and len(found) < len(names):
-        certain = given.transpose and 2 * len(found) < len(names)
-        advice._add(f"{found[0]!r} {reason}", certain=certain, drop=tuple(found))
+    if others and not (given.columns or given.drop) and len(others) < len(names):
+        certain = given.transpose and 2 * len(others) < len(names)
+        advice._add(f"{others[0]!r} {reason}", certain=certain, drop=tuple(others))
     if not given.drop_rows and (rules := _decoys(table, given)):
         advice._add("decoys and contaminants are not measurements", drop_rows=rules)
 
@@ -255,8 +256,8 @@ def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
         varied = (np.nanstd(others, axis=0) > 0) & ~np.isnan(row)
         if varied.sum() < max(2, 0.5 * len(row)):
             return False
-        found = (measure(others, axis=0) for measure in (np.nansum, np.nanmean, np.nanmedian))
-        return any(np.isclose(row, x, rtol=1e-3, atol=0)[varied].mean() >= 0.9 for x in found)
+        sums = (measure(others, axis=0) for measure in (np.nansum, np.nanmean, np.nanmedian))
+        return any(np.isclose(row, x, rtol=1e-3, atol=0)[varied].mean() >= 0.9 for x in sums)
 
 
 # --- what the numbers are ---------------------------------------------------------------------
@@ -328,8 +329,8 @@ def _missing_code(values: np.ndarray) -> str | None:
         others = np.where(coded, np.nan, values)
         low, high = np.fmin.reduce(others), np.fmax.reduce(others)
         frequent = coded.sum(axis=0) >= 0.01 * (~np.isnan(values)).sum(axis=0)
-        found = (coded.any(axis=0) & frequent & far_from(code, low, high)).sum()
-        if found >= max(2, 0.1 * values.shape[1]):
+        n_features = (coded.any(axis=0) & frequent & far_from(code, low, high)).sum()
+        if n_features >= max(2, 0.1 * values.shape[1]):
             return str(code)
     return None
 

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._batch import BatchCenter, batch_codes, batch_names, check_design
-from ._table import Table, TableError, some, typed_options, unknown_name
+from ._table import Table, TableError, abbreviated, typed_options, unknown_name
 from ._tidy import NEVER_OBSERVED, without_codes
 
 CHOICES = {"normalize": ("none", "median", "total"), "scale": ("none", "std", "maxabs")}
@@ -278,7 +278,7 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
-        """From a model file, whose checksum has told that it is as it was written."""
+        """From a model file, which is known to be as it was written by its checksum."""
         try:
             batches = tuple(stored.get("batches", ()))
             found = cls(**stored | {"features": tuple(features), "batches": batches})
@@ -367,7 +367,7 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
         why = f" ({reasons[unread[0]]})" if unread else ""
         raise TableError(
             f"the model was fitted on {len(features):,} features, but the table lacks "
-            f"{some(unread or lacking, 1)}{why}; give a table with the same names"
+            f"{abbreviated(unread or lacking, 1)}{why}; give a table with the same names"
         )
     if absent:  # they are taken from a column without values
         stack, empty = np.hstack, np.full((table.shape[0], 1), np.nan, table.values.dtype)
@@ -379,6 +379,6 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
     if lacking:
         out.notes.append(
             f"{len(lacking):,} of the model's {len(features):,} features are not in the table "
-            f"({some(lacking, 3)}) and count as missing in every row"
+            f"({abbreviated(lacking, 3)}) and count as missing in every row"
         )
     return out

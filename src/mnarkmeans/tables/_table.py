@@ -48,7 +48,11 @@ def unknown_name(kind: str, name: str, known: Iterable[object]) -> TableError:
     names = [str(k) for k in known]
     folded = {other.lower(): other for other in reversed(names)}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
-    hint = f"did you mean {folded[near[0]]!r}?" if near else f"there are {some(names) or 'none'}"
+    hint = (
+        f"did you mean {folded[near[0]]!r}?"
+        if near
+        else f"there are {abbreviated(names) or 'none'}"
+    )
     return TableError(f"there is no {kind} called {name!r}; {hint}")
 
 
@@ -71,7 +75,7 @@ def check_memory(path: Any, n_bytes: float) -> None:
         )
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
+def abbreviated(names: Sequence[str], most: int = 5) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
@@ -359,7 +363,9 @@ class Table:
         for general, reasons in groups.items():
             # Nobody asks for the names of what was requested.
             names = (
-                counted(len(reasons), "column") if general in BY_REQUEST else some([*reasons], 8)
+                counted(len(reasons), "column")
+                if general in BY_REQUEST
+                else abbreviated([*reasons], 8)
             )
             reason = general if len(reasons) > 1 else next(iter(reasons.values()))
             lines.append(f"left out {names}: {reason}")

@@ -98,16 +98,16 @@ class TextFile:
         if not rows:
             raise TableError(f"{path} is empty")
         self.decimal = options.decimal or find_decimal(rows[1:] or rows, self.delimiter)
-        found, first, self.notes = find_header(rows, self.decimal, options.header, begins[0])
+        header, first, self.notes = find_header(rows, self.decimal, options.header, begins[0])
         if first == len(rows):
             raise TableError(f"{path} has a header line but no rows below it")
-        names = found or [f"V{j + 1}" for j in range(len(rows[first]))]
+        names = header or [f"V{j + 1}" for j in range(len(rows[first]))]
         if self.delimiter == " " and "" in (*names[1:], *rows[first]):
             raise TableError(f"{path} has columns padded with blanks; save it as CSV")
         if names.count("") > 1:  # delimiters at the end of the lines
             names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
         check_unique(path, names)
-        self.names, self.has_header, self.lines_above = names, found is not None, begins[first]
+        self.names, self.has_header, self.lines_above = names, header is not None, begins[first]
         self.block_size = min(max(ROWS_OF_BLOCK * max(map(len, lines)), BLOCK), LONGEST_LINE)
         self.kept_as_text, self.text_columns = set[int](), set[int]()
         whole = [row for row in rows[first:] if len(row) == len(names)]

@@ -135,8 +135,8 @@ def read_table(
     )  # fmt: skip
     wanted = (labels,) if isinstance(labels, str) else tuple(labels)
     content = read_content(source, options)
-    own = wanted if annotations is None else content.having(wanted)
-    table = tidy(content, options, own, features)
+    aside = wanted if annotations is None else content.having(wanted)
+    table = tidy(content, options, aside, features)
     if annotations is not None:
         annotate(table, annotations, wanted)
     return table
@@ -214,7 +214,7 @@ class _Tidy:
             notes.append("entries that are not stored count as missing")
         absent = [(x, why) for x, why in content.unused.items() if x not in content.names]
         labels = {name: content.column(name) for name in self.labels}
-        found = Table(
+        table = Table(
             values, ids, used, (id_column or "").strip() or "id",
             [*self.left_out.items(), *absent], notes,
             labels={name: column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
@@ -226,12 +226,12 @@ class _Tidy:
         )  # fmt: skip
         stored = values.data if sp.issparse(values) else values
         if np.isinf(stored).any():  # it has no distance to anything
-            i, j = np.argwhere(np.isinf(found.dense()))[0]
+            i, j = np.argwhere(np.isinf(table.dense()))[0]
             raise TableError(f"column {used[j]!r} holds an infinite value in row {ids[i]!r}; if it "
                              "means missing add --missing-value inf")  # fmt: skip
         if not options.transpose:
-            return found
-        return found.transposed(named=id_column is not None or named_by_file)
+            return table
+        return table.transposed(named=id_column is not None or named_by_file)
 
     def numbers(self, name: str) -> np.ndarray:
         """The numbers of a column."""
@@ -354,7 +354,7 @@ class _Tidy:
 
         def is_text(name: str) -> bool:
             column = frame[name].dropna()
-            column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand tell enough
+            column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand are enough
             cells = read_cells(column, content.decimal, self.options.missing_value)
             return cells.n_numbers <= cells.words.total()
 
