@@ -278,7 +278,7 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, stored: Any, features: list[str]) -> Preparation:
-        """From a model file, which is known to be as it was written by its checksum."""
+        """From a model file, whose checksum has been verified."""
         try:
             batches = tuple(stored.get("batches", ()))
             found = cls(**stored | {"features": tuple(features), "batches": batches})
