@@ -108,10 +108,8 @@ class Block:
         return {**self.__dict__, "cache": {}}
 
     def __sizeof__(self) -> int:  # lets Dask account for, and spill, what is really held
-        sparse_parts = "data", "indices", "indptr"
-        dense = isinstance(self.source, np.ndarray)
-        arrays = [self.source] if dense else [getattr(self.source, part) for part in sparse_parts]
-        return 200 + self.weights.nbytes + sum(array.nbytes for array in arrays)
+        sizeof = require("dask.sizeof", "dask").sizeof
+        return sizeof(self.source) + sizeof(self.weights)
 
 
 @contextmanager
@@ -174,7 +172,7 @@ Merge = Callable[[list[Any]], Any]  # parts -> one of their kind
 class Blocks:
     """All rows."""
 
-    lazy: list[Any]  # of Delayed, each a Block
+    lazy: list[Any]  # Delayed, each a Block
     firsts: np.ndarray  # (B + 1,) number of the first row of each
     summary: Summary
     is_sparse: bool
@@ -251,19 +249,22 @@ def read_blocks(
     try:
         describe, merge = (dask.delayed(f, pure=False) for f in (_kind_of, merge_summaries))
         summary, *kinds = compute(_tree([b.summary for b in lazy], merge), *map(describe, lazy))
-        n_rows, n_bytes, *_ = zip(*kinds, strict=True)
-        some = [(number, *kind[2:]) for number, kind in enumerate(kinds) if kind[0]]  # not empty
-        first = {is_sparse: number for number, is_sparse, _ in reversed(some)}
-        if len(first) > 1:
+        n_rows, n_bytes, is_sparse, dtypes = map(np.array, zip(*kinds, strict=True))
+        filled = n_rows > 0
+        if len(set(is_sparse[filled])) > 1:
+            first = {
+                kind: np.flatnonzero(filled & (is_sparse == kind))[0] for kind in (True, False)
+            }
             raise ValueError(
                 f"Block {first[True]} is sparse and block {first[False]} is dense; in a sparse "
                 "block what is not stored is missing, so the two do not mix. Convert one kind."
             )
-        if not keep and persist == "auto" and sum(n_bytes) <= memory_for_blocks():
+        if not keep and persist == "auto" and n_bytes.sum() <= memory_for_blocks():
             lazy = list(dask.persist(*lazy))
         firsts = np.concatenate([[0], np.cumsum(n_rows)])
-        dtype = np.result_type(*(dtype for *_, dtype in some)) if some else np.float64
-        yield Blocks(lazy, firsts, summary, True in first, dtype, np.zeros(X.shape[1]))
+        dtype = np.result_type(np.float32, *dtypes[filled])
+        reference = np.zeros(X.shape[1])
+        yield Blocks(lazy, firsts, summary, bool(is_sparse[filled].any()), dtype, reference)
     finally:
         if current_client() is not None:
             for future in require("distributed", "dask").futures_of(lazy):
@@ -287,13 +288,8 @@ def compute(*lazy: Any) -> tuple[Any, ...]:
 
 def current_client() -> Any:
     """The distributed client Dask would use now, or None."""
-    dask = require("dask", "dask")
-    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
-        return None
-    try:
-        return require("distributed", "dask").get_client()
-    except (ImportError, ValueError):
-        return None
+    scheduler = require("dask.base", "dask").get_scheduler()  # a method of the client, if any
+    return getattr(scheduler, "__self__", None)
 
 
 def memory_for_blocks() -> float:
