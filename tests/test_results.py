@@ -13,6 +13,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,9 @@ def weights_of(X):
     return 0.5 + np.arange(len(X)) % 4
 
 
-def choice(mechanism, p):
+def choice(X, k=3):
     """lam="auto" and its reasons, with weights."""
-    X = table(mechanism, p=p)
-    model = MNARKMeans(3, n_init=3, random_state=0).fit(X, sample_weight=weights_of(X))
+    model = MNARKMeans(k, n_init=3, random_state=0).fit(X, sample_weight=weights_of(X))
     found = model.missingness_
     return {
         "centers": model.cluster_centers_, "lam": model.lam_, "reference": model.reference_,
@@ -83,9 +83,8 @@ def choice(mechanism, p):
     }  # fmt: skip
 
 
-def selection(criterion):
-    model = MNARKMeansCV([2, 3, 4], criterion=criterion, n_init=2, n_splits=4, random_state=0)
-    model.fit(table("decay", n=45))
+def selection(X, ks=(2, 3, 4), **options):
+    model = MNARKMeansCV(ks, n_init=2, random_state=0, **options).fit(X)
     columns = {k: v for k, v in model.cv_results_.items() if k not in NOT_RESULTS}
     return {"columns": columns, "best": model.best_index_, "centers": model.cluster_centers_,
             "stability": model.stability_}  # fmt: skip
@@ -121,24 +120,23 @@ def heavy(mechanism):
     }  # fmt: skip
 
 
-def description(mechanism):
-    found = diagnose(table(mechanism))
+def description(X):
+    found = diagnose(X)
     return {
         "kind": found.kind, "trend": found.trend, "curve": found.curve._asdict(),
         "feature_curve": found.feature_curve._asdict(), "lam": found.suggested_lam,
         "reference": found.suggested_reference, "rows": found.row_share,
-        "mechanisms": [fit._asdict() for fit in found.mechanisms],
+        "mechanisms": [fit._asdict() for fit in found.mechanisms], "said": figures(str(found)),
     }  # fmt: skip
 
 
-def judgement(mechanism, apart):
-    X = table(mechanism, n=150, apart=apart)
-    model = MNARKMeans(3, lam=0.3, n_init=3, random_state=0).fit(X)
+def judgement(X, k=3):
+    model = MNARKMeans(k, lam=0.3, n_init=3, random_state=0).fit(X)
     found = metrics.verdict(X, model)
-    markers = metrics.cluster_markers(X, model)
     return {
         "verdict": {k: v for k, v in found.to_dict().items() if k not in ("sentence", "headline")},
-        "confidence": found.confidence, "markers": {k: v for k, v in markers.items()},
+        "said": figures(found.sentence), "confidence": found.confidence,
+        "markers": dict(metrics.cluster_markers(X, model)),
         "indices": [metrics.silhouette_score(X, model), metrics.silhouette_score(X, model.labels_),
                     metrics.calinski_harabasz_score(X, model)],
     }  # fmt: skip
@@ -184,9 +182,8 @@ def lost(mechanism):
     }
 
 
-def mini_batches():
-    X = table("decay", n=120)
-    model = MiniBatchMNARKMeans(3, lam=0.4, batch_size=20, max_iter=3, random_state=0)
+def mini_batches(X, k=3, size=20):
+    model = MiniBatchMNARKMeans(k, lam=0.4, batch_size=size, max_iter=3, random_state=0)
     model.fit(X, sample_weight=weights_of(X)).partial_fit(X[:30] + 0.5)
     return {"centers": model.cluster_centers_, "path": model.loss_path_}
 
@@ -198,8 +195,7 @@ def batches():
     return {"moved": model.fit_transform(X, batch=batch), "new": model.transform(X, batch=batch)}
 
 
-def plane():
-    X = table("decay", p=8)
+def plane(X):
     found = embed(X, 0.3, 0.5)
     return {"points": np.abs(found.points), "explained": found.explained}
 
@@ -271,26 +267,6 @@ def figures(text):
     return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
 
 
-def edge_of_choice(X):
-    model = MNARKMeans(2, n_init=2, random_state=0).fit(X, sample_weight=weights_of(X))
-    found = model.missingness_
-    return {"lam": model.lam_, "reference": model.reference_, "candidates": found.candidates,
-            "centers": model.cluster_centers_, "theory": found.lam_theory,
-            "range": found.lam_range, "explained": found.explained}  # fmt: skip
-
-
-def edge_of_search(X):
-    model = MNARKMeansCV([2, 3], n_splits=3, n_init=2, random_state=0).fit(X)
-    columns = {k: v for k, v in model.cv_results_.items() if k not in NOT_RESULTS}
-    return {"columns": columns, "centers": model.cluster_centers_}
-
-
-def edge_of_batches(X):
-    model = MiniBatchMNARKMeans(2, lam=0.4, batch_size=4, max_iter=3, random_state=0)
-    model.fit(X, sample_weight=weights_of(X))
-    return {"centers": model.cluster_centers_, "path": model.loss_path_}
-
-
 def edge_of_metrics(X):
     labels, word = np.arange(len(X)) % 2, np.arange(len(X)) // 2 % 3
     notes = {"word": word.astype(str), "number": X[:, 0]}
@@ -302,29 +278,6 @@ def edge_of_metrics(X):
         "indices": [metrics.silhouette_score(X, labels),
                     metrics.calinski_harabasz_score(X, labels)],
     }  # fmt: skip
-
-
-def edge_of_description(X):
-    found = diagnose(X)
-    return {
-        "trend": found.trend, "curve": found.curve._asdict(), "lam": found.suggested_lam,
-        "of_features": found.feature_curve._asdict(), "said": figures(str(found)),
-        "mechanisms": [fit._asdict() for fit in found.mechanisms],
-    }  # fmt: skip
-
-
-def edge_of_verdict(X):
-    model = MNARKMeans(2, lam=0.3, n_init=3, random_state=0).fit(X)
-    found = metrics.verdict(X, model)
-    return {
-        "said": figures(found.sentence), "confidence": found.confidence,
-        "verdict": {k: v for k, v in found.to_dict().items() if k not in ("sentence", "headline")},
-    }  # fmt: skip
-
-
-def edge_of_embedding(X):
-    found = embed(X, 0.3, 0.5)
-    return {"points": np.abs(found.points), "explained": found.explained}
 
 
 def edge_of_mixtures(X):
@@ -441,13 +394,16 @@ def words_among_numbers(n):
 
 FEW = [(n, p) for n in (2, 3, 4, 6, 10) for p in (1, 3)]
 EDGES = {
-    "choice": (edge_of_choice, FEW),
-    "search": (edge_of_search, [(n, p) for n in (6, 8, 11) for p in (1, 3)]),
-    "batches": (edge_of_batches, SIZES),
+    "choice": (partial(choice, k=2), FEW),
+    "search": (
+        partial(selection, ks=[2, 3], n_splits=3),
+        [(n, p) for n in (6, 8, 11) for p in (1, 3)],
+    ),
+    "batches": (partial(mini_batches, k=2, size=4), SIZES),
     "metrics": (edge_of_metrics, SIZES),
-    "description": (edge_of_description, FEW),
-    "verdict": (edge_of_verdict, [(n, p) for n in (12, 19, 20, 31, 40) for p in (1, 2, 7)]),
-    "embedding": (edge_of_embedding, SIZES),
+    "description": (description, FEW),
+    "verdict": (partial(judgement, k=2), [(n, p) for n in (12, 19, 20, 31, 40) for p in (1, 2, 7)]),
+    "embedding": (plane, SIZES),
     "codes": (edge_of_codes, SIZES),
     "batch-shifts": (edge_of_batch_shifts, FEW),
     "counts": (edge_of_counts, [(12, 8), (16, 5)]),
@@ -456,16 +412,19 @@ EDGES = {
 
 CASES = {
     **{
-        f"choice-{m}-{p}": (choice, m, p)
+        f"choice-{m}-{p}": (choice, table(m, p=p))
         for m in ("mcar", "decay", "limit", "partly")
         for p in (4, 30)
     },
-    **{f"selection-{c}": (selection, c) for c in ("score", "paper")},
+    **{
+        f"selection-{c}": (partial(selection, criterion=c, n_splits=4), table("decay", n=45))
+        for c in ("score", "paper")
+    },
     **{f"mixture-{m}": (mixture, m) for m in (*MECHANISMS, "auto")},
     **{f"heavy-{m}": (heavy, m) for m in (*MECHANISMS, "auto")},
-    **{f"description-{m}": (description, m) for m in (*MECHANISMS, "partly")},
-    "judgement-groups": (judgement, "decay", 6.0),
-    "judgement-continuum": (judgement, "mcar", 0.5),
+    **{f"description-{m}": (description, table(m)) for m in (*MECHANISMS, "partly")},
+    "judgement-groups": (judgement, table("decay", n=150, apart=6.0)),
+    "judgement-continuum": (judgement, table("mcar", n=150, apart=0.5)),
     "markers-sparse": (markers_of_sparse_counts,),
     **{f"baseline-{name}": (baseline, name) for name in BASELINES if not name.startswith("gmm")},
     **{f"lost-{m}": (lost, m) for m in ("mcar", "mar", "mnar0", "mnar1", "mnar2", "limit")},
@@ -475,9 +434,9 @@ CASES = {
     **{f"words-{n}": (words_among_numbers, n) for n in (3, 5, 10, 20, 60)},
     **{f"measurements-{kind}": (edge_of_advice, kind) for kind in MEASUREMENTS},
     "preparations": (preparations,),
-    "mini-batches": (mini_batches,),
+    "mini-batches": (mini_batches, table("decay", n=120)),
     "batches": (batches,),
-    "plane": (plane,),
+    "plane": (plane, table("decay", p=8)),
     "clusters": (clusters,),
     "cells": (cells,),
     "page-fit": (page, MNARKMeans(3, n_init=3, random_state=0)),
