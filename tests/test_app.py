@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import io
 import json
 import os
@@ -15,7 +14,9 @@ import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pandas as pd
@@ -310,88 +311,74 @@ def test_it_fits_a_phone(browser, address, tmp_path, scheme):
 # --- strangers --------------------------------------------------------------------------------
 
 
-def answer(address, path, *, method="GET", body=None, **headers):
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port)
-    connection.putrequest(method, path, skip_host="Host" in headers)
-    if body is not None:
-        headers["Content-Length"] = str(len(body))
-    for name, value in headers.items():
-        connection.putheader(name, value)
-    connection.endheaders(body)
-    found = connection.getresponse()
-    content = found.read()
-    connection.close()
-    return found.status, dict(found.getheaders()), content
+def answer(url, body=None, **headers):
+    """Status, headers and content; with a body it is a POST."""
+    try:
+        with urlopen(Request(url, body, headers)) as found:
+            return found.status, found.headers, found.read()
+    except HTTPError as refusal:
+        return refusal.code, refusal.headers, refusal.read()
 
 
 def get(address, path):
-    status, _, found = answer(address, urlsplit(address).path + path)
-    assert status == 200, found
-    return found
+    status, _, content = answer(address + path)
+    assert status == 200, content
+    return content
 
 
 def post(address, path, body):
     """What the page gets for a request, as it sends it."""
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    status, _, found = answer(address, urlsplit(address).path + path, method="POST", body=body)
-    assert status in (200, 201), found
-    return json.loads(found)
+    status, _, content = answer(address + path, body)
+    assert status in (200, 201), content
+    return json.loads(content)
 
 
 def test_without_the_token_or_from_elsewhere_nothing_is_answered(address):
-    inside = urlsplit(address).path
-    assert answer(address, inside)[0] == 200
-    for path, headers in [
-        ("/", {}),
-        ("/wrong/", {}),
-        (inside[:-2] + "/", {}),
-        (inside, {"Host": "example.org"}),
-        (inside, {"Origin": "http://example.org"}),
-        (inside, {"Origin": "null"}),
-        (inside + "runs", {"Host": "127.0.0.1:1"}),
+    host = address.rsplit("/", 2)[0]
+    assert answer(address)[0] == 200
+    for url, headers in [
+        (host + "/", {}),
+        (host + "/wrong/", {}),
+        (address[:-2] + "/", {}),
+        (address, {"Host": "example.org"}),
+        (address, {"Origin": "http://example.org"}),
+        (address, {"Origin": "null"}),
+        (address + "runs", {"Host": "127.0.0.1:1"}),
     ]:
-        status, _, body = answer(address, path, **headers)
-        assert (status, body) == (403, b"Refused."), (path, headers)
+        status, _, content = answer(url, **headers)
+        assert (status, content) == (403, b"Refused."), (url, headers)
 
 
 def test_an_upload_that_is_too_large_is_refused_with_a_sentence(tmp_path, monkeypatch):
     from mnarkmeans.app import _server
 
     monkeypatch.setattr(_server, "LARGEST_UPLOAD", 10)
-    app, sent = _server.App(tmp_path, "token", 1), []
-    scope = {"type": "http", "method": "POST", "path": "/token/files", "headers": [
-        (b"host", b"127.0.0.1:1")], "query_string": b"name=t.csv"}  # fmt: skip
-    messages = iter([{"type": "http.request", "body": b"a,b\n1,2\n3,4\n"}])
+    app, scope = _server.App(tmp_path, "token", 1), {"type": "http", "query_string": b"name=t.csv"}
 
     async def receive():
-        return next(messages, {"type": "http.disconnect"})
+        return {"type": "http.request", "body": b"a,b\n1,2\n3,4\n"}
 
-    async def send(message):
-        sent.append(message)
-
-    with ThreadPoolExecutor() as other:  # the driver of the browser has a loop in this one
-        other.submit(lambda: asyncio.run(app.asgi(scope, receive, send))).result()
+    with (
+        ThreadPoolExecutor() as other,  # the driver of the browser has a loop in this one
+        pytest.raises(_server.Refused, match="Use the command line") as refusal,
+    ):
+        other.submit(lambda: asyncio.run(app.upload(_server.Request(scope, receive)))).result()
     app.runs.close()
-    assert sent[0]["status"] == 413
-    assert b"Use the command line" in sent[1]["body"]
+    assert refusal.value.status == 413
     assert not any(tmp_path.iterdir())
 
 
 def test_headers_and_names_are_safe(address):
-    inside = urlsplit(address).path
-    _, headers, _ = answer(address, inside)
+    _, headers, _ = answer(address)
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     for name in ("../../evil.csv", "..%5C..%5Cevil.csv", "%2Fetc%2Fpasswd", "-o.csv", "%00x.csv"):
-        status, _, body = answer(
-            address, f"{inside}files?name={name}", method="POST", body=b"a,b\n1,2\n"
-        )
-        assert status == 200
-        assert b".." not in body
-        assert b'"name":"-' not in body
+        kept = post(address, f"files?name={name}", b"a,b\n1,2\n")["name"]
+        assert ".." not in kept
+        assert not kept.startswith("-")
     for path in ("runs/1/files/../../pid", "runs/99/files/labels.csv", "runs/0/stop", "page.py"):
-        assert answer(address, inside + path)[0] in (403, 404, 405)
+        assert answer(address + path)[0] in (403, 404, 405)
 
 
 def test_what_a_killed_app_left_is_removed_at_the_next_start(address, folder):

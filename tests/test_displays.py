@@ -106,14 +106,14 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
 
 def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
     other = MNARKMeans(5, lam=0.5, random_state=1).fit(data)
-    one, two = (ClustersDisplay.from_estimator(own, data).points for own in (model, other))
-    np.testing.assert_array_equal(one, two)
-    display = ClustersDisplay.from_predictions(data, other.labels_)
-    np.testing.assert_array_equal(
-        display.points, ClustersDisplay.from_predictions(data, model.labels_).points
-    )
-    sizes = np.bincount(other.labels_)
-    assert [len(part.get_offsets()) for part in display.points_] == sizes.tolist()
+    for draw in (
+        lambda model: ClustersDisplay.from_estimator(model, data),
+        lambda model: ClustersDisplay.from_predictions(data, model.labels_),
+    ):
+        display = draw(other)
+        np.testing.assert_array_equal(display.points, draw(model).points)
+        sizes = [len(part.get_offsets()) for part in display.points_]
+        assert sizes == np.bincount(other.labels_).tolist()
 
 
 def test_rows_with_few_values_are_drawn_towards_the_middle():
@@ -193,6 +193,16 @@ def test_wide_models_show_the_features_that_differ_most():
 # --- rows that move -------------------------------------------------------------------------------
 
 
+def side(ribbon, end):
+    """Where a ribbon begins (np.min) or ends (np.max)."""
+    x, y = ribbon.get_paths()[0].vertices.T
+    return y[x == end(x)]
+
+
+def span(box):
+    return box.get_y(), box.get_y() + box.get_height()
+
+
 def test_a_flow_keeps_every_row_and_tells_how_many_move():
     rng = np.random.default_rng(0)
     first = rng.integers(0, 3, 200)
@@ -203,23 +213,20 @@ def test_a_flow_keeps_every_row_and_tells_how_many_move():
     display.figure_.canvas.draw()
     # A ribbon is as wide as its share of the boxes it joins, of which 0.88 are the height of all.
     shares = np.concatenate([table[table > 0] for table in display.shared_]) / 200
-    corners = [ribbon.get_paths()[0].vertices for ribbon in display.ribbons_]
     for end in (np.min, np.max):
-        widths = [np.ptp(own[own[:, 0] == end(own[:, 0]), 1]) for own in corners]
+        widths = [np.ptp(side(ribbon, end)) for ribbon in display.ribbons_]
         np.testing.assert_allclose(sorted(widths), np.sort(0.88 * shares))
-    boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in display.ax_.patches]
+    boxes = [span(box) for box in display.ax_.patches]
     for column in range(3):
-        own = sorted(boxes[3 * column :][:3])
-        assert [low for low, _ in own] == pytest.approx([0.0, *(b[1] + 0.06 for b in own[:-1])])
+        low, high = np.sort(boxes[3 * column :][:3], axis=0).T
+        np.testing.assert_allclose(low, [0.0, *(high[:-1] + 0.06)], atol=1e-12)
     # One cluster has no gaps, so that a row is higher in it than in the four beside it.
     display = FlowDisplay(partitions=[np.zeros(8, int), np.arange(8) % 4]).plot()
-    ends = [own.get_paths()[0].get_extents() for own in display.ribbons_]
-    assert (ends[0].y0, ends[-1].y1) == pytest.approx((0.0, 1.0))
+    left = np.concatenate([side(ribbon, np.min) for ribbon in display.ribbons_])
+    assert (left.min(), left.max()) == pytest.approx((0.0, 1.0))
     for box, ribbon in zip(display.ax_.patches[1:], display.ribbons_, strict=True):
-        own = ribbon.get_paths()[0].vertices
-        right = own[own[:, 0] == own[:, 0].max(), 1]
-        span = box.get_y(), box.get_y() + box.get_height()
-        assert (right.min(), right.max()) == pytest.approx(span)
+        right = side(ribbon, np.max)
+        assert (right.min(), right.max()) == pytest.approx(span(box))
     with pytest.raises(ValueError, match="same rows"):
         FlowDisplay(partitions=[[0, 1], [0]])
 
