@@ -31,7 +31,7 @@ FACTS = {
     "between": [{"id": ROW, "cluster": 0, "next_cluster": 1, "confidence": 0.5, "missing": 0.25}],
     "flow": [
         {"partitions": [[0, 1] * 9, [0, 1, 2] * 6], "names": [HOSTILE, "3"], "chosen": 1,
-         "axis_name": HOSTILE}
+         "axis_name": HOSTILE, "moved": [0.5]}
     ],
     "comparison": {
         "before": HOSTILE, "known": True, "caption": HOSTILE, "columns": ["Method", "Error"],
@@ -236,6 +236,7 @@ def test_the_page_of_a_search_shows_its_choice_and_how_it_was_made():
     assert [flow["axis_name"] for flow in page["flow"]] == ["penalty lam", "number of clusters"]
     for flow in page["flow"]:  # what the app moves along
         assert flow["partitions"][flow["chosen"]] == search.predict(X).tolist()
+        assert len(flow["moved"]) == len(flow["names"]) - 1
     assert page["lam_text"].startswith(f"k = {search.n_clusters_} and lam")
     assert "from 2 to 3" in page["methods"]
     html = render(json.loads(json.dumps(page, allow_nan=False)))

@@ -7,7 +7,6 @@ it can be drawn again without the table it was made from.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -151,20 +150,15 @@ def search_facts(search: Any, X: Any, verdict: Verdict) -> dict[str, Any]:
         text += f" {_equally_stable(search, verdict)}"
     return plain({
         "choice": InstabilityDisplay._from_search(search).chart().to_dict(),
-        "flow": [fields_of(flow) for flow in flows if len(flow.partitions) > 1],
+        "flow": [
+            {"partitions": flow.partitions, "names": flow.names, "chosen": flow.chosen,
+             "axis_name": flow.axis_name, "moved": flow.moved_}
+            for flow in flows if len(flow.partitions) > 1
+        ],
         "several_k": several_k,
         "lam_text": text,
         "methods": methods_paragraph(search),
     })  # fmt: skip
-
-
-def fields_of(display: Any) -> dict[str, Any]:
-    """What a display draws, as it is stored: numbers with seven digits."""
-    return {
-        name: rounded(value, 7) if np.asarray(value).dtype.kind == "f" else value
-        for name in (field.name for field in fields(display))
-        for value in [getattr(display, name)]
-    }
 
 
 # --- words ----------------------------------------------------------------------------------------

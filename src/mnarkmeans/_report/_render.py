@@ -16,7 +16,6 @@ import numpy as np
 from markupsafe import Markup
 
 from .._io import require
-from ..displays import FlowDisplay
 from ..displays._style import CLUSTERS, number, percent
 from ..metrics._verdict import BETWEEN
 from ._content import SURE
@@ -39,7 +38,6 @@ def render(page: dict[str, Any]) -> str:
     return template.render(
         page=page,
         colors=[f"var(--c{i % len(CLUSTERS)})" for i in range(len(page["clusters"]))],
-        flows=[FlowDisplay(**stored) for stored in page.get("flow") or []],
         confident=SURE,
         between=BETWEEN,
         from_mean=_one_sided(page["centers"]),
