@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from ..missingness._paragraph import lam_words
 from ..tables import Preparation, Table, read_table
 from ..tables._table import counted
 from ._console import Console, Step, UserError, estimator_errors, typed_command
-from ._options import FolderOptions, OptionalFolderOptions, SourceOptions, as_number
+from ._options import ResultOptions, SourceOptions, as_number
 from ._outputs import claimed, write_csv, write_json
 
 FILES = [
@@ -49,16 +50,14 @@ MARKERS = 100  # features of each cluster in markers.csv
 DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
 
 
-def claimed_folder(
-    source: SourceOptions, output: FolderOptions | OptionalFolderOptions
-) -> AbstractContextManager[Any]:
+def claimed_folder(source: SourceOptions, output: ResultOptions) -> AbstractContextManager[Any]:
     """Claim the folder; a package that is not installed is asked for before the work."""
-    if getattr(output, "embedding", "pca") == "umap":
+    if output.embedding == "umap":
         require("umap", "umap")
     return claimed(output.out, FILES, force=output.force, inputs=source.inputs)
 
 
-def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
+def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job:
     """Read and prepare a table for so many clusters; say what is used and what is left out.
 
     A table that certainly has to be read in another way is refused, with the command to run.
@@ -84,9 +83,9 @@ def open_job(console: Console, source: SourceOptions, clusters: int) -> Job:
         raise UserError(
             f"-k is {clusters}, but the table has only {counted(len(table.ids), 'row')}"
         )
-    reference = reference_of(source, preparation)
-    console.note(*table.summary())
-    return Job(console, source, table, preparation, X, reference)
+    job = Job(output, source, table, preparation, X, reference_of(source, preparation))
+    job.console.note(*table.summary())
+    return job
 
 
 def _check_advice(source: SourceOptions, table: Table) -> None:
@@ -152,7 +151,7 @@ def file_sum(path: Path) -> str:
 class Job:
     """A table on its way from being read, by `fit` and `assess`, to the files of its fit."""
 
-    console: Console
+    output: ResultOptions
     source: SourceOptions
     table: Table  # the features that are used, in their own units
     preparation: Preparation
@@ -162,6 +161,10 @@ class Job:
     notes: list[str] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)  # summary.json
     sections: dict[str, Any] = field(default_factory=dict)  # further ones of the report
+
+    @cached_property
+    def console(self) -> Console:
+        return self.output.console
 
     def fit(self, model: Any) -> None:
         """Fit k-means, with progress by initialisations."""
@@ -215,11 +218,10 @@ class Job:
             **more,
         })  # fmt: skip
 
-    def write(self, folder: Path, output: FolderOptions | None = None) -> None:
-        """All files of a fit, into a folder that exists; `output` has the title and the map."""
+    def write(self, folder: Path) -> None:
+        """All files of a fit, into a folder that exists."""
         fitted, table, preparation = self.fitted, self.table, self.preparation
-        model = fitted.model
-        rows = fitted.rows
+        model, rows = fitted.model, fitted.rows
         labels = label_columns(table, fitted.labels, rows["distance"], rows["confidence"])
         write_csv(folder / "labels.csv", labels, labels.values())
         centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
@@ -230,17 +232,17 @@ class Job:
             write_csv(folder / name, ["cluster", *table.features], columns)
         markers = self.markers()
         write_csv(folder / "markers.csv", markers, markers.values())
-        page = self.page(output)
+        page = self.page()
         self.summary["sure"] = page["sure"] | {"stability": page["stability"]}
         write_json(folder / "summary.json", self.summary)
         write_json(folder / "report.json", page, indent=None)
         (folder / "report.html").write_text(render(page), encoding="utf-8")
-        judged = fitted.verdict.to_dict()
+        verdict = fitted.verdict.to_dict()
         extra = {
             "preparation": preparation.to_dict(), "prepared": preparation.describe(),
             "reading": table.remembered.to_dict(), "id_column": table.id_name,
             "command": self.summary["command"],
-            "noise": judged["noise"], "odds": judged["odds"],  # for the confidence of new rows
+            "noise": verdict["noise"], "odds": verdict["odds"],  # for the confidence of new rows
         }  # fmt: skip
         save_model(model, folder, feature_names=table.features, extra=extra)
 
@@ -272,7 +274,7 @@ class Job:
             columns[name] = digits(markers[name], FEW_DIGITS)
         return columns
 
-    def page(self, output: FolderOptions | None) -> dict[str, Any]:
+    def page(self) -> dict[str, Any]:
         """The numbers of the report."""
         model, summary, data = self.fitted.model, self.summary, self.summary["data"]
         settings = {
@@ -282,9 +284,8 @@ class Job:
             "Seed": model.random_state,
             "SHA-256 of the table": data["sha256"][:16],
         }
-        title = (output and output.title) or self.source.data.name
-        page = page_of(self.fitted, title, output.embedding if output else "pca")
-        return page | {
+        title = self.output.title or self.source.data.name
+        return page_of(self.fitted, title, self.output.embedding) | {
             "command": summary["command"],
             "notes": summary["notes"],
             "left_out": [list(column.values()) for column in data["left_out"]],
@@ -302,9 +303,9 @@ class Job:
         lowest = np.any(self.fitted.model.reference_)
         return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
 
-    def print(self, out: Path) -> None:
+    def print(self) -> None:
         """What was found, the verdict first, and where it is."""
-        console, summary = self.console, self.summary
+        console, summary, out = self.console, self.summary, self.output.out
         console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
         if "selection" in summary:
             console.say(summary["selection"]["sentence"])
@@ -321,8 +322,14 @@ class Job:
         ]
         header = ["annotation", "adjusted Rand index", "rows without it"]
         console.table("agreement with the clusters", header, lines)
-        console.say(f"written to {out}; open {out / 'report.html'}")
+        self.print_place()
         console.result(summary | {"output": str(out)})
+
+    def print_place(self) -> None:
+        """Where the results are."""
+        if self.output.out is not None:
+            report = self.output.out / "report.html"
+            self.console.say(f"written to {self.output.out}; open {report}")
 
 
 def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:

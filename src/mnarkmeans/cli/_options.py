@@ -275,13 +275,17 @@ class OptionalFolderOptions(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FolderOptions(OutputOptions):
-    """A folder for the results of a fit, with a report."""
+class ResultOptions(OptionalFolderOptions):
+    """A folder for the results of a fit, and their report."""
 
-    out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
     embedding: Literal["pca", "umap"] = _output(
         "pca", "How the rows are placed in the picture of the report.")
     title: str | None = _output(None, "Title of the report.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions(ResultOptions):
+    out: Path = _output(MISSING, "Folder to write to.", "-o", "--output", metavar="OUT")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from ..tables._table import unknown_name
 from ._console import UserError, in_options, one_line
 from ._fitting import Job, claimed_folder, job_key, open_job
 from ._main import verb
-from ._options import FittingOptions, FolderOptions, OptionalFolderOptions, SourceOptions, option
+from ._options import FittingOptions, ResultOptions, SourceOptions, option
 from ._outputs import Parts, write_csv
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
@@ -70,13 +70,13 @@ class CompareOptions:
 def compare(
     comparing: CompareOptions,
     fitting: FittingOptions,
-    output: OptionalFolderOptions,
+    output: ResultOptions,
     source: SourceOptions,
 ) -> None:
     """Run other methods on the same table. With -o, an interrupted run continues."""
-    console, names, out = output.console, comparing.names(), output.out
+    names, out = comparing.names(), output.out
     with claimed_folder(source, output) as claim:
-        job = open_job(console, source, fitting.n_clusters)
+        job = open_job(output, source, fitting.n_clusters)
         comparison = Comparison(_true_labels(job, source.labels))
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         if claim is None:
@@ -90,11 +90,10 @@ def compare(
             parts.clear()
     known = comparison.truth is not None
     title = "error against the known classes" if known else "agreement with mnarkmeans"
-    console.table(title, *comparison.table())
-    console.note(*comparison.notes())
-    if out is not None:
-        console.say(f"written to {out}; open {out / 'report.html'}")
-    console.result({"methods": comparison.results, "output": out and str(out)})
+    job.console.table(title, *comparison.table())
+    job.console.note(*comparison.notes())
+    job.print_place()
+    job.console.result({"methods": comparison.results, "output": out and str(out)})
 
 
 def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
@@ -189,14 +188,7 @@ class Comparison:
             rows.append([method, *cells, f"{result['seconds']:.2f}"])
         return ["method", *shown, "seconds"], rows
 
-    def write(
-        self,
-        folder: Path,
-        job: Job,
-        model: MNARKMeans,
-        output: FolderOptions | None = None,
-        before: str = "",
-    ) -> None:
+    def write(self, folder: Path, job: Job, model: MNARKMeans, before: str = "") -> None:
         """The files of our fit, a section of the report that begins with `before`, comparison.csv
         (a line for each method) and comparison_labels.csv (a line for each row)."""
         header, rows = self.table()
@@ -206,7 +198,7 @@ class Comparison:
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip
         job.assess(model, comparison=self.results)
-        job.write(folder, output)
+        job.write(folder)
         methods = ([result[name] for result in self.results] for name in COLUMNS)
         rounded = ([round(v, 4) if isinstance(v, float) else v for v in c] for c in methods)
         write_csv(folder / "comparison.csv", COLUMNS, rounded)

@@ -20,7 +20,7 @@ from .. import MNARKMeans
 from .._io import plain
 from ._fitting import FILES, open_job
 from ._main import verb
-from ._options import FolderOptions, OutputOptions, SourceOptions, option
+from ._options import ResultOptions, SourceOptions, option
 from ._outputs import claimed, write_csv
 from .compare import Comparison, run_one
 
@@ -34,11 +34,14 @@ DESIGN = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(OutputOptions):
+class DemoOptions(ResultOptions):
     out: Path = option(
         Path("mnarkmeans-demo"), "Folder to write to.", "-o", "--output", metavar="OUT",
         panel="Output",
     )  # fmt: skip
+    title: str = option(
+        "mnarkmeans demo: 600 simulated cells", "Title of the report.", panel="Output"
+    )
 
 
 def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -62,7 +65,7 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @verb("demo -o demo")
 def demo(output: DemoOptions) -> None:
     """Start here: cluster built-in data and compare with other methods, in under a minute."""
-    console, out = output.console, output.out
+    out = output.out
     X, complete, types = simulate()
     with claimed(out, [*FILES, TABLE], force=output.force) as claim, claim.writing() as folder:
         names = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
@@ -70,14 +73,14 @@ def demo(output: DemoOptions) -> None:
         columns = [cells, *plain(X.T), [f"type {'ABCD'[kind]}" for kind in types]]
         write_csv(folder / TABLE, names, columns)
         source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
-        job = open_job(console, source, TYPES)
+        job = open_job(output, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
         comparison = Comparison(types)
         comparison.run(job, model, ["zero", "mean", "kpod"], {})
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         comparison.add(COMPLETE, **run_one(best, complete))
-        title = "mnarkmeans demo: 600 simulated cells"
-        comparison.write(folder, job, model, FolderOptions(out=out, title=title), DESIGN)
+        comparison.write(folder, job, model, DESIGN)
+    console = job.console
     console.table("error: the share of pairs of cells grouped wrongly", *comparison.table())
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(

@@ -12,10 +12,10 @@ from ._options import FittingOptions, FolderOptions, SourceOptions
 def fit(fitting: FittingOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Cluster a table; write labels, centres, markers, model and report."""
     with claimed_folder(source, output) as claim:
-        job = open_job(output.console, source, fitting.n_clusters)
+        job = open_job(output, source, fitting.n_clusters)
         model = MNARKMeans(reference=job.reference, **vars(fitting))
         job.fit(model)
         job.assess(model)
         with claim.writing() as folder:
-            job.write(folder, output)
-    job.print(output.out)
+            job.write(folder)
+    job.print()

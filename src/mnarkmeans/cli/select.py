@@ -25,7 +25,7 @@ from ._outputs import Parts, write_csv
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
     """Choose the number of clusters and lam. An interrupted run continues where it stopped."""
     with claimed_folder(source, output) as claim:
-        job = open_job(output.console, source, searching.n_clusters[-1])
+        job = open_job(output, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
         parts = Parts(claim, job_key(source, params=params))
         search = MNARKMeansCV(reference=job.reference, **vars(searching))
@@ -42,12 +42,12 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
             "sentence": job.sections["lam_text"],
         }  # fmt: skip
         with claim.writing() as folder:
-            job.write(folder, output)
+            job.write(folder)
             chosen = np.arange(len(results["param_lam"])) == search.best_index_
             columns = results | {"chosen": chosen}
             write_csv(folder / "selection.csv", columns, map(plain, columns.values()))
         parts.clear()
-    job.print(output.out)
+    job.print()
 
 
 class KeptTrials:
