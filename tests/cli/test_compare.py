@@ -65,6 +65,7 @@ def test_the_demo_names_only_files_that_stay(tmp_path):
     assert "mnarkmeans-new" not in done.out + done.err  # the folder it was written in at first
     for name in ("report.html", "summary.json"):
         assert "mnarkmeans-new" not in (tmp_path / "shown" / name).read_text()
+    assert "<h1>mnarkmeans demo" in (tmp_path / "shown" / "report.html").read_text()
     assert names(tmp_path) == {"shown"}
 
 

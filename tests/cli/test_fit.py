@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -218,6 +219,7 @@ def test_the_command_as_installed(tmp_path, tables):
     assert "left out 'kind'" in done.stderr
     summary = read_json(tmp_path / "out" / "summary.json")
     assert done.stdout.startswith(summary["sure"]["headline"])
+    assert f"written to out; open {Path('out') / 'report.html'}\n" in done.stdout
 
 
 def test_without_its_extra_the_command_says_what_to_install():
@@ -242,10 +244,16 @@ def test_help_and_version():
 def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_pipe(capsys, monkeypatch, terminal):
     monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
     monkeypatch.setattr(_console, "SECONDS_BETWEEN_LINES", 0.0)
-    with _console.Console(False, False).progress("choosing", 2) as step:
+    with _console.Console(False, False).progress("choosing", 4) as step:
         step("k = 2")
+        step("k = 4", 3)
+        step("k = 5", 4)
     printed = capsys.readouterr().err
     if terminal:
         assert "\u2501" in printed
+        assert "100%" in printed
     else:
-        assert printed == "choosing ...\nchoosing: 1/2 k = 2, about 1 s left\n"
+        assert printed.splitlines() == [
+            "choosing ...", "choosing: 1/4 k = 2, about 1 s left",
+            "choosing: 3/4 k = 4, about 1 s left", "choosing: 4/4 k = 5",
+        ]  # fmt: skip
