@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from ..missingness._diagnose import cells_of
 from ..tables import Preparation, ReadOptions, Table, TableError, advise, read_table
-from ..tables._table import some
+from ..tables._table import abbreviated
 
 ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
 NAMES_SHOWN = 300  # features that can be clicked away
@@ -169,7 +169,7 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
         features=list(used.features[:NAMES_SHOWN]),
         means=cells.mean[0][dots].tolist(), shares=cells.missing_share[0][dots].tolist(),
         cells=[[None if np.isnan(v) else f"{v:.4g}" for v in row] for row in first],
-        left_out=[f"{some(names)}: {reason}" for reason, names in left_out.items()],
+        left_out=[f"{abbreviated(names)}: {reason}" for reason, names in left_out.items()],
         n_left_out=len(table.left_out), notes=list(dict.fromkeys([*table.notes, *used.notes])),
     )  # fmt: skip
 
