@@ -8,19 +8,8 @@ from inputs import assert_same_bits, at_every_level, starts_of, tables, with_gap
 from mnarkmeans import _core
 
 
-def centers_of(X, labels, weights, lam, reference, mu):
-    """The centres of a partition; where nobody pulls, mu stays."""
-    gaps, shown = np.isnan(X), np.where(np.isnan(X), 0.0, X - reference)
-    mu = mu.copy()
-    for l in range(len(mu)):
-        w = weights * (labels == l)
-        pull = w @ ~gaps + lam * (w @ gaps)
-        mu[l] = np.where(pull > 0, reference + (w @ shown) / np.where(pull > 0, pull, 1), mu[l])
-    return mu
-
-
 def best_loss(X, labels, weights, lam, reference, mu):
-    mu = centers_of(X, labels, weights, lam, reference, mu)
+    mu = oracle.centers_of(X, labels, mu, lam, reference, weights)[0]
     return oracle.loss_of(X, labels, mu, lam, reference, weights)
 
 
@@ -61,14 +50,24 @@ def starts_on(X, table, k, lam, weights, *, reference=None, seed=0, count=1, **s
     for r in range(count):
         labels = rng.integers(0, k, n).astype(np.int32)
         labels[:k] = np.arange(k)
-        own = centers_of(X, labels, weights, starts.lam[r], reference, rng.normal(size=(k, p)))
-        starts.labels[r], starts.mu[r] = labels, own
+        begin, lam = rng.normal(size=(k, p)), starts.lam[r]
+        mu = oracle.centers_of(X, labels, begin, lam, reference, weights)[0]
+        starts.labels[r], starts.mu[r] = labels, mu
         stats = _core.Stats.zeros(1, k, p)
         _core.add_rows(table, starts.centers(np.array([r])), labels, stats, 1)
         for total, part in zip(starts.stats, stats, strict=True):
             total[r] = part[0]
-        starts.paths[r, 0] = oracle.loss_of(X, labels, own, starts.lam[r], reference, weights)
+        starts.paths[r, 0] = oracle.loss_of(X, labels, mu, lam, reference, weights)
         starts.n_iter[r] = 1
+    return starts
+
+
+def moved(X, k, lam, **how):
+    """Starts of a table of rows of weight 1 after Hartigan's moves in the first of them."""
+    weights = np.ones(len(X))
+    table = _core.Table(X, np.nan, weights)
+    starts = starts_on(X, table, k, lam, weights, **how)
+    _core.hartigan(table, starts, np.array([0]), 1)
     return starts
 
 
@@ -90,7 +89,7 @@ def test_moves_are_those_of_brute_force(lam, weighted, each_level):
         assert np.array_equal(starts.labels[0], expected), name
         assert starts.n_iter[0] == 1 + len(path)
         np.testing.assert_allclose(starts.paths[0, 1 : 1 + len(path)], path, rtol=1e-9)
-        wanted = centers_of(X, expected, weights, lam, reference, starts.mu[0])
+        wanted = oracle.centers_of(X, expected, starts.mu[0], lam, reference, weights)[0]
         np.testing.assert_allclose(starts.mu[0], wanted, rtol=1e-12, atol=1e-12, err_msg=name)
         assert np.allclose(
             starts.stats.sizes[0], np.bincount(expected, weights, minlength=3), rtol=1e-14
@@ -101,9 +100,7 @@ def test_moves_are_those_of_brute_force(lam, weighted, each_level):
 def test_every_width_ends_where_no_move_helps(p, each_level):
     X = with_gaps(60, p, seed=p)
     weights, lam, reference = np.ones(60), np.full(p, 0.5), np.zeros(p)
-    table = _core.Table(X, np.nan, weights)
-    starts = starts_on(X, table, 4, lam, weights)
-    _core.hartigan(table, starts, np.array([0]), 1)
+    starts = moved(X, 4, lam)
     labels, mu = starts.labels[0], starts.mu[0]
     now = best_loss(X, labels, weights, lam, reference, mu)
     assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(now, rel=1e-10)
@@ -131,16 +128,10 @@ def test_threads_and_levels_and_forms_give_the_same_bits():
 
 def test_it_stops_at_max_iter_and_by_tol():
     X = with_gaps(300, 6, seed=4)
-    weights = np.ones(300)
-    table = _core.Table(X, np.nan, weights)
-    starts = starts_on(X, table, 6, 0.5, weights, max_iter=3)
-    _core.hartigan(table, starts, np.array([0]), 1)
-    assert starts.n_iter[0] == 3
-    loose, exact = (starts_on(X, table, 6, 0.5, weights, tol=tol) for tol in (0.05, 0.0))
-    for run in (loose, exact):
-        _core.hartigan(table, run, np.array([0]), 1)
-    assert loose.n_iter[0] < exact.n_iter[0]
+    assert moved(X, 6, 0.5, max_iter=3).n_iter[0] == 3
+    loose, exact = (moved(X, 6, 0.5, tol=tol) for tol in (0.05, 0.0))
     passes = loose.n_iter[0]
+    assert passes < exact.n_iter[0]
     np.testing.assert_allclose(loose.paths[0, :passes], exact.paths[0, :passes], rtol=1e-12)
 
 
@@ -149,12 +140,9 @@ def test_a_loss_that_all_but_vanishes_keeps_its_digits():
     rng = np.random.default_rng(0)
     X = np.repeat(np.array([[0.0, 0.0], [1e3, 0.0], [0.0, 1e3]]), 30, axis=0)
     X = X + 1e-6 * rng.normal(size=X.shape)
-    weights, reference = np.ones(90), np.zeros(2)
-    table = _core.Table(X, np.nan, weights)
     for seed in range(10):
-        starts = starts_on(X, table, 3, 0.5, weights, seed=seed)
-        _core.hartigan(table, starts, np.array([0]), 1)
-        true = best_loss(X, starts.labels[0], weights, 0.5, reference, starts.mu[0])
+        starts = moved(X, 3, 0.5, seed=seed)
+        true = best_loss(X, starts.labels[0], np.ones(90), 0.5, np.zeros(2), starts.mu[0])
         if true < 1e-6:
             break
     assert true < 1e-6
@@ -183,12 +171,9 @@ def test_without_a_move_nothing_is_touched():
     table = _core.Table(X, np.nan, weights)
     starts = starts_on(X, table, 2, 0.5, weights)
     starts.labels[0] = [0, 0, 1, 1]
-    starts.mu[0] = centers_of(
-        X, starts.labels[0], weights, np.full(1, 0.5), np.zeros(1), starts.mu[0]
-    )
-    stats = _core.Stats.zeros(1, 2, 1)
-    _core.add_rows(table, starts.centers(np.array([0])), starts.labels[0], stats, 1)
-    starts.stats = stats
+    starts.mu[0] = [[0.05], [5.05]]
+    starts.stats = _core.Stats.zeros(1, 2, 1)
+    _core.add_rows(table, starts.centers(np.array([0])), starts.labels[0], starts.stats, 1)
     mu = starts.mu.copy()
     _core.hartigan(table, starts, np.array([0]), 1)
     assert np.array_equal(starts.mu, mu)
