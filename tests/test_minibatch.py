@@ -60,8 +60,7 @@ def test_one_cluster_in_batches_is_the_fit_of_the_whole():
 
 def test_sparse_and_dense_batches_may_alternate():
     X = clusters(900)
-    dense = MiniBatchMNARKMeans(3, lam=0.5, random_state=0)
-    mixed = MiniBatchMNARKMeans(3, lam=0.5, random_state=0)
+    dense, mixed = (MiniBatchMNARKMeans(3, lam=0.5, random_state=0) for _ in range(2))
     for number, part in enumerate(np.array_split(X, 6)):
         dense.partial_fit(part)
         mixed.partial_fit(sparse.csr_array(np.nan_to_num(part)) if number % 2 else part)
@@ -69,8 +68,8 @@ def test_sparse_and_dense_batches_may_alternate():
 
 
 def test_weight_two_is_the_row_twice():
-    X, weights = clusters(400), np.random.default_rng(0).integers(0, 3, 400)
-    weights = weights[: len(X)]
+    X = clusters(400)
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
     options = dict(lam=0.5, init=np.nan_to_num(X[:3]), random_state=0)
     weighted = MiniBatchMNARKMeans(3, **options).partial_fit(X, sample_weight=weights)
     repeated = MiniBatchMNARKMeans(3, **options).partial_fit(np.repeat(X, weights, axis=0))

@@ -9,7 +9,7 @@ from backends import FORMS, Backend, chunks, to_csr
 from core.inputs import starts_of
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MissingDataWarning, MNARKMeans, _core
+from mnarkmeans import MissingDataWarning, MNARKMeans, _core, _solver
 from mnarkmeans._solver import STARTS, Bounds, run_starts, run_starts_of_each, starts_of_each
 from mnarkmeans._validation import observe
 
@@ -37,22 +37,14 @@ def test_another_precision_or_a_jitter_draws_the_same_rows(init):
 
 
 @pytest.mark.parametrize("init", STARTS)
-def test_starts_are_rows_filled_with_the_means(init):
-    X = table(200, 8)
-    filled = np.where(np.isnan(X), observe(X).means, X)
-    for centers in draw(init, X):
-        assert len(np.unique(centers, axis=0)) == 4
-        for center in centers:
-            assert (filled == center).all(axis=1).any()
-
-
-@pytest.mark.parametrize("init", STARTS)
-def test_rows_without_weight_are_never_drawn(init):
+def test_starts_are_different_rows_of_some_weight_filled_with_the_means(init):
     X, weights = table(100, 5), np.ones(100)
     weights[20:] = 0.0
     filled = np.where(np.isnan(X), observe(X, sample_weight=weights).means, X)
-    for center in draw(init, X, n_starts=20, k=6, sample_weight=weights).reshape(-1, 5):
-        assert (filled[:20] == center).all(axis=1).any()
+    for centers in draw(init, X, n_starts=20, k=6, sample_weight=weights):
+        assert len(np.unique(centers, axis=0)) == 6
+        for center in centers:
+            assert (filled[:20] == center).all(axis=1).any()
 
 
 @pytest.mark.parametrize("init", STARTS)
@@ -184,25 +176,24 @@ def grouped(rng, n=3000, p=20, k=6, spread=1.0, share=0.3):
 
 
 def fit(X, start, lam, form, entries=60, **options):
-    options = {
-        "algorithm": "lloyd",
-        "max_iter": 60,
-        "tol": 0.0,
-        "lam": lam,
-        "init": start,
-    } | options
+    how = {"algorithm": "lloyd", "max_iter": 60, "tol": 0.0} | options
     with chunks(entries):
-        return MNARKMeans(len(start), **options).fit(Backend("chunks", form).table(X))
+        model = MNARKMeans(len(start), lam=lam, init=start, **how)
+        return model.fit(Backend("chunks", form).table(X))
 
 
-def with_and_without(X, start, lam, form, **options):
-    """Two fits. The first one must have had bounds: without them this would be no test."""
+def same_without_bounds(X, start, lam, form, **options):
+    """The fit. It must have had bounds: without them this would be no test."""
     follow = mock.patch.object(Bounds, "follow", autospec=True, side_effect=Bounds.follow)
     with follow as followed:
         pruned = fit(X, start, lam, form, **options)
     assert followed.call_count > 1
-    with mock.patch.object(Bounds, "for_table", return_value=None):
-        return pruned, fit(X, start, lam, form, **options)
+    with mock.patch.object(_solver, "FEWEST_FEATURES", 10**9):
+        plain = fit(X, start, lam, form, **options)
+    np.testing.assert_array_equal(pruned.labels_, plain.labels_)
+    np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
+    np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
+    return pruned
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -214,11 +205,7 @@ def test_fits_are_the_same_without_bounds(form, lam, spread):
     X, start = grouped(rng, spread=spread, share=share)
     if lam == "per feature":
         lam = rng.choice([0.0, 0.5, 1.0, 6.0], X.shape[1])
-    pruned, plain = with_and_without(X, start, lam, form)
-    assert pruned.n_iter_ == plain.n_iter_ > 5
-    np.testing.assert_array_equal(pruned.labels_, plain.labels_)
-    np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
-    np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
+    assert same_without_bounds(X, start, lam, form).n_iter_ > 5
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -227,37 +214,24 @@ def test_fits_are_the_same_without_bounds_where_float32_ends(form, scale):
     """Bounds are kept as float32, which has no such numbers, or few digits of them; chunks of
     many rows, of which later ones are no longer looked at in float32."""
     X, start = grouped(np.random.default_rng(6), spread=0.3, share=0.3 if form == "dense" else 0.7)
-    pruned, plain = with_and_without(scale * X, scale * start, 0.4, form, entries=30_000)
-    np.testing.assert_array_equal(pruned.labels_, plain.labels_)
-    np.testing.assert_array_equal(pruned.loss_path_, plain.loss_path_)
+    same_without_bounds(scale * X, scale * start, 0.4, form, entries=30_000)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_empty_clusters_are_filled_alike(form):
     X, start = grouped(np.random.default_rng(5))
     start[-1] = 1e6  # nobody's centre
-    pruned, plain = with_and_without(X, start, 0.5, form)
-    np.testing.assert_array_equal(pruned.labels_, plain.labels_)
-    np.testing.assert_array_equal(pruned.cluster_centers_, plain.cluster_centers_)
-    assert len(np.unique(pruned.labels_)) == len(start)
-
-
-def passes(X, start, lam, form, count):
-    """Some passes with the same centres: labels and bounds."""
-    rows = _core.Table(Backend("block", form).table(X), np.nan, np.ones(len(X)))
-    starts = starts_of(start[None], lam, len(X))
-    bounds, one = Bounds(len(X), len(start)), np.zeros(1, np.int64)
-    for number in range(count):
-        known = bounds.follow(0, start, starts.lam[0])
-        _core.pass_(rows, starts, one, fresh=number == 0, bounds=known, threads=1)
-    return starts, bounds
+    assert len(np.unique(same_without_bounds(X, start, 0.5, form).labels_)) == len(start)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 3.0])
 def test_margins_never_exceed_the_true_ones(form, lam):
     X, start = grouped(np.random.default_rng(7), n=1500, p=13, k=5)
-    _, bounds = passes(X, start, lam, form, 1)
+    rows = _core.Table(Backend("block", form).table(X), np.nan, np.ones(len(X)))
+    starts, bounds = starts_of(start[None], lam, len(X)), Bounds(len(X), len(start))
+    bounds.follow(0, start, starts.lam[0])
+    _core.pass_(rows, starts, np.array([0]), fresh=True, bounds=bounds, threads=1)
     margins, seen = bounds.certain_until, ~np.isnan(X)
     filled = np.where(seen, X, 0.0)[:, None]
     near = np.sum(seen[:, None] * (filled - start) ** 2, axis=2)

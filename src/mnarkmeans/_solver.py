@@ -107,11 +107,6 @@ class Bounds:
         self._start = -1
         self._centers = np.empty(0)
 
-    @classmethod
-    def for_table(cls, n_rows: int, k: int, p: int) -> Bounds | None:
-        """Bounds, if they can pay for themselves in a table of this shape."""
-        return cls(n_rows, k) if k > 1 and p >= FEWEST_FEATURES else None
-
     def worthwhile(self) -> bool:
         """Whether to keep bounds in the next pass; until then they cost more than they save."""
         return self._start >= 0 or self.changed < RESTLESS * len(self.certain_until)
@@ -138,7 +133,7 @@ class InMemory:
 
     def __init__(self, table: core.Table, k: int, threads: int):
         self.table, self.threads = table, threads
-        self.bounds = Bounds.for_table(table.n, k, table.p)
+        self.bounds = Bounds(table.n, k) if k > 1 and table.p >= FEWEST_FEATURES else None
         self._in_use: Bounds | None = None  # in the last pass
 
     def pass_(self, starts: Starts, active: np.ndarray, fresh: bool) -> float:
