@@ -1,12 +1,11 @@
-"""MiniBatchMNARKMeans: a few rows at a time, with averages that forget nothing.
+"""MiniBatchMNARKMeans: centres from a few rows at a time, as averages over all batches.
 
 For every centre three sums grow from batch to batch: S of the observed values, C the weight of the
 rows that observe a feature, N the weight of all rows. After each batch
 
     centre  mu = (S + lam (N - C) c) / (C + lam (N - C))
 
-so observed and missing entries keep their separate weights, and lam applies exactly, as if all
-rows so far had been fitted at once with the labels they were given.
+as if all rows so far had been fitted at once with the labels they were given.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from ._validation import check_count, check_number, check_scale, is_auto
 SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
 QUIET_BATCHES = 3  # in a row, before the fit ends
-BATCHES_TO_PROVE = 10  # a centre has this many batches to find rows before it is moved
-ONE = np.zeros(1, np.int64)  # the number of the only start
+BATCHES_TO_PROVE = 10  # in which a centre may find rows before it is moved
+ONLY = np.zeros(1, np.int64)  # the number of the only start
 
 
 @dataclass(repr=False, eq=False)
@@ -54,8 +53,8 @@ default="k-means++"
         ``fit`` ends when three batches in a row each move the centres by so little that their own
         loss changes by no more than this share.
     reassignment_ratio : float, default=0.01
-        A centre that has won less than this share of an even part of the rows is starved: it moves
-        to a row that is far from its centre. 0 leaves centres where they are.
+        A centre with fewer rows than this share of ``1 / n_clusters`` of them moves to a row that
+        is far from its own centre. 0 leaves centres where they are.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts and the batches.
     verbose : int, default=0
@@ -66,11 +65,11 @@ default="k-means++"
     cluster_centers_, labels_, inertia_, lam_, missingness_, reference_, n_features_in_, \
 feature_names_in_
         As in :class:`MNARKMeans`. After ``partial_fit``, ``labels_`` and ``inertia_`` are those of
-        the batch, at the centres it met.
+        the batch, at the centres before it.
     n_iter_ : int
         Number of batches.
     loss_path_ : ndarray of shape (n_iter_,)
-        The mean loss per unit of weight of every batch, at the centres it met.
+        The mean loss per unit of weight of every batch, at the centres before it.
     start_losses_ : ndarray
         Loss of every start on the sample.
     n_rows_seen_ : float
@@ -109,9 +108,8 @@ feature_names_in_
         while self.n_iter_ < self.max_iter and quiet < QUIET_BATCHES:
             change = self._update(self._draw(observed, self.batch_size))
             quiet = quiet + 1 if change <= self.tol else 0
-        self.labels_, self.inertia_, members = finish(
-            observed, self.cluster_centers_, self.lam_, self._threads()
-        )
+        centers, threads = self.cluster_centers_, self._threads()
+        self.labels_, self.inertia_, members = finish(observed, centers, self.lam_, threads)
         self._warn_if_few(members)
         return self
 
@@ -177,31 +175,31 @@ feature_names_in_
     def _update(self, batch: Observed) -> float:
         """Learn from a batch. Returns the share of its loss by which the new centres may change it.
 
-        ``labels_`` and ``inertia_`` are those of the batch at the centres it met.
+        ``labels_`` and ``inertia_`` are those of the batch at the centres before it.
         """
         state, threads = self._state, self._threads()
-        met = core.Starts(
+        before = core.Starts(
             state.mu, state.lam, state.reference, state.shift,
             n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.summary.total_weight,
         )  # fmt: skip
-        core.pass_(batch.table, met, ONE, fresh=True, bounds=None, threads=threads)
-        self.labels_, costs = met.labels[0], np.empty(batch.n_rows)
-        loss = core.loss_of(batch.table, met.centers(ONE), self.labels_, threads, costs)
-        state.stats.add(met.stats)
-        core.update(state, ONE)
-        won, moves = met.stats.sizes[0], np.sum((state.mu - met.mu)[0] ** 2, axis=1)
+        core.pass_(batch.table, before, ONLY, fresh=True, bounds=None, threads=threads)
+        self.labels_, costs = before.labels[0], np.empty(batch.n_rows)
+        loss = core.loss_of(batch.table, before.centers(ONLY), self.labels_, threads, costs)
+        state.stats.add(before.stats)
+        core.update(state, ONLY)
+        sizes, moves = before.stats.sizes[0], np.sum((state.mu - before.mu)[0] ** 2, axis=1)
         self._reassign(batch, costs)
         self.cluster_centers_ = state.mu[0].astype(self._dtype)
         self.inertia_ = loss
         self.n_iter_ += 1
-        self.n_rows_seen_ += met.total_weight
-        self._path.append(loss / met.total_weight if met.total_weight > 0.0 else 0.0)
+        self.n_rows_seen_ += before.total_weight
+        self._path.append(loss / before.total_weight if before.total_weight > 0.0 else 0.0)
         log_line(f"batch {self.n_iter_}: loss {self._path[-1]:.6g} per row", bool(self.verbose))
-        change = max(1.0, state.lam.max()) * float(won @ moves)
+        change = max(1.0, state.lam.max()) * float(sizes @ moves)
         return change / loss if loss > 0.0 else 0.0
 
     def _reassign(self, batch: Observed, costs: np.ndarray) -> None:
-        """Move centres that win next to no rows to rows that are far from theirs."""
+        """Move centres with hardly any rows to rows that are far from their centres."""
         self._age += 1
         stats, weight = self._state.stats, costs * batch.weights
         sizes = stats.sizes[0]
@@ -213,5 +211,5 @@ feature_names_in_
         rows = self._rng.choice(batch.n_rows, len(moved), replace=False, p=weight / weight.sum())
         self._state.mu[0, moved] = core.fill_rows(batch.table, rows, batch.means)
         for values in stats[:4]:
-            values[0, moved] = 0  # what they learnt elsewhere is of no use here
+            values[0, moved] = 0  # sums of rows elsewhere
         self._age[moved] = 0
