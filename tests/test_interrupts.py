@@ -124,11 +124,9 @@ def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatc
         lambda: _core.label_and_loss(table, centers, 2),
         lambda: _core.distances(table, centers, np.float64, 2, roots=True),
         lambda: _core.pass_(table, starts, one, fresh=True, bounds=None, threads=2),
-        lambda: _core.lloyd([table], [starts], 2),
-        lambda: _core.lloyd([table, table], [starts, starts], 2),
+        lambda: _core.lloyd(table, starts, 2),
         lambda: _core.hartigan(table, starts, one, 2),
-        lambda: _core.seed([table], [means], [draws], 2),
-        lambda: _core.seed([table] * 2, [means] * 2, [draws] * 2, 2),
+        lambda: _core.seed(table, means, draws, 2),
         lambda: _core.add_rows(table, centers, labels, starts.stats, 2),
         lambda: _core.soft_sums(table, mixture, means, 2),
     ):

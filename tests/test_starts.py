@@ -10,7 +10,7 @@ from core.inputs import starts_of
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, _core, _solver
-from mnarkmeans._solver import STARTS, Bounds, run_starts, run_starts_of_each, starts_of_each
+from mnarkmeans._solver import STARTS, Bounds, run_starts
 from mnarkmeans._validation import observe
 
 
@@ -90,35 +90,6 @@ def test_a_loss_that_sums_do_not_tell_is_that_of_its_own_start(form, each_level)
     alone = [run_starts(observed, start[None], 0.0, **how).losses[0] for start in centers]
     np.testing.assert_allclose(together.losses, alone, rtol=1e-12)
     assert max(alone) > 1e3 * min(alone)
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_tables_that_are_solved_together_end_as_each_would_alone(large, each_level, monkeypatch):
-    """Small ones in one call of the core, others one after the other."""
-    if large:
-        monkeypatch.setattr(_core, "ENTRIES_OF_ONE_CHUNK", 200)
-    tables = [observe(form(table(n, 9) - 3.0)) for n in (40, 130) for form in (np.asarray, to_csr)]
-    centers = [STARTS["k-means++"](own, 9, 3, np.random.RandomState(0), 1) for own in tables]
-    lams = [np.linspace(0.0, own.n_rows / 50, 9) for own in tables]
-    how = dict(max_iter=30, tol=1e-5)
-    for threads in (1, 2):
-        together = run_starts_of_each(
-            tables, centers, [lam[:, None] for lam in lams], threads=threads, **how
-        )
-        for own, begin, lam, found in zip(tables, centers, lams, together, strict=True):
-            alone = run_starts(own, begin, lam[:, None], threads=1, **how)
-            assert np.array_equal(found.centers, alone.centers)
-            assert np.array_equal(found.n_iter, alone.n_iter)
-            for r in range(9):
-                assert np.array_equal(found.path(r), alone.path(r))
-
-
-@pytest.mark.parametrize("init", list(STARTS))
-def test_starts_of_several_tables_are_those_of_each(init, each_level):
-    tables, seeds = [observe(table(n, 5)) for n in (30, 60)], [4, 5]
-    together = starts_of_each(init, tables, 6, 3, seeds, threads=2)
-    for own, seed, found in zip(tables, seeds, together, strict=True):
-        assert np.array_equal(found, STARTS[init](own, 6, 3, np.random.RandomState(seed), 1))
 
 
 def wide_table():

@@ -186,12 +186,12 @@ struct Kernels {  // what every instruction set offers
     void (*update)(const Starts&, Index p, const Active&);
     // Then: who goes on.
     void (*decide)(const Starts&, Index p, Index iteration, double largest_move, Active&);
-    // Lloyd's loop to its end, on small tables (count,) with their starts (count,).
-    int32_t (*lloyd)(const Table*, const Starts*, Index count, Control&);
+    // Lloyd's loop to its end, on a small table.
+    int32_t (*lloyd)(const Table&, const Starts&, Control&);
     // Hartigan's moves from where Lloyd's loop ended, for the starts in chosen (C,).
     int32_t (*hartigan)(const Table&, const Starts&, const Index* chosen, Index count, Control&);
-    // Starts of tables (count,): seeds (count,).
-    int32_t (*seed)(const Table*, const Seeds*, Index count, Control&);
+    // Greedy k-means++.
+    int32_t (*seed)(const Table&, const Seeds&, Control&);
     // One E-step of a mixture with gaps, and the sums for its M-step.
     int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
 };

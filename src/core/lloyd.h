@@ -163,20 +163,11 @@ struct Problem {
     }
 };
 
-// The starts of small tables: tables (count,), starts (count,). Threads share the slices of one table, or the
-// tables where there are many: what is kept of one is gone, and its memory there, when the next is begun.
-int32_t lloyd(const Table* tables, const Starts* starts, Index count, Control& control) {
-    if (count == 1) {
-        const Problem problem(*tables, *starts);
-        if (!problem.ok()) return OUT_OF_MEMORY;
-        return in_parallel(problem.slices(), control, [&](Index s) { return problem.run_slice(s, control); });
-    }
-    return in_parallel(count, control, [&](Index t) -> int32_t {
-        const Problem problem(tables[t], starts[t]);
-        int32_t status = problem.ok() ? DONE : OUT_OF_MEMORY;
-        for (Index s = 0; status == DONE && s < problem.slices(); ++s) status = problem.run_slice(s, control);
-        return status;
-    });
+// The starts of a small table; threads share the slices of them.
+int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
+    const Problem problem(table, starts);
+    if (!problem.ok()) return OUT_OF_MEMORY;
+    return in_parallel(problem.slices(), control, [&](Index s) { return problem.run_slice(s, control); });
 }
 
 }}}  // namespace mnar::LEVEL

@@ -378,21 +378,12 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, const Seeds& seeds, Contr
     return status;
 }
 
-// Greedy k-means++ on one table. Counts the centres that are found.
-int32_t seed_table(const Table& table, const Seeds& seeds, Control& control) {
+// Greedy k-means++ on a table.
+int32_t seed(const Table& table, const Seeds& seeds, Control& control) {
     if (seeds.count < 1) return DONE;
     Seeding of(table, seeds);
     if (!of.squares.ok()) return OUT_OF_MEMORY;
     return with_rows(table, [&](const auto& rows) { return seed_rows(rows, of, seeds, control); });
-}
-
-// On one table or on many: tables (count,), seeds (count,). Threads share the tables, if there are many.
-int32_t seed(const Table* tables, const Seeds* seeds, Index count, Control& control) {
-    if (count == 1) return seed_table(*tables, *seeds, control);
-    return in_parallel(count, control, [&](Index t) -> int32_t {
-        Control alone{0, 1, 0};
-        return seed_table(tables[t], seeds[t], alone);
-    });
 }
 
 }}}  // namespace mnar::LEVEL

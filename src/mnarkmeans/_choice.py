@@ -46,9 +46,9 @@ from ._missingness import MechanismFit, Missingness
 from ._observed import Observed, zero_filled
 from ._solver import (
     assign_rows,
+    best_of_starts,
     centers_of_partition,
-    run_starts_of_each,
-    starts_of_each,
+    k_means_plus_plus,
     with_component_start,
 )
 
@@ -495,12 +495,11 @@ class Judge:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
         best of a few starts leads with three of the penalties."""
         anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        n_starts, seeds = N_STARTS * (FOLDS if self.few else 1), range(len(self.parts))
-        drawn = starts_of_each("k-means++", self.parts, n_starts, self.k, seeds, self.threads)
-        starts = [
-            with_component_start(part, begin, 0.0, self.threads)
-            for part, begin in zip(self.parts, drawn, strict=True)
-        ]
+        n_starts, starts = N_STARTS * (FOLDS if self.few else 1), []
+        for seed, part in enumerate(self.parts):
+            rng = np.random.RandomState(seed)
+            drawn = k_means_plus_plus(part, n_starts, self.k, rng, self.threads)
+            starts.append(with_component_start(part, drawn, 0.0, self.threads))
         for name in self.references:
             self.pools[name] = self._centers(name, penalties[anchors], starts)
 
@@ -509,16 +508,10 @@ class Judge:
     ) -> list[np.ndarray]:
         """Centres (L, k, p) of each part: for each of the penalties (L, p), the best of where the
         starts (R, k, p) of the part lead."""
-        every = np.arange(len(penalties))
-        results = run_starts_of_each(
-            [replace(part, reference=self.references[name]) for part in self.parts],
-            [np.tile(begin, (len(every), 1, 1)) for begin in starts],
-            [np.repeat(penalties, len(begin), axis=0) for begin in starts], **self.settings,
-        )  # fmt: skip
-        best = [result.losses.reshape(len(every), -1).argmin(axis=1) for result in results]
+        reference = self.references[name]
         return [
-            result.centers.reshape(len(every), -1, *result.centers.shape[1:])[every, first]
-            for result, first in zip(results, best, strict=True)
+            best_of_starts(replace(part, reference=reference), begin, penalties, **self.settings)
+            for part, begin in zip(self.parts, starts, strict=True)
         ]
 
     def _labels(

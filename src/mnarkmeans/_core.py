@@ -17,7 +17,6 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
@@ -47,9 +46,9 @@ TYPES: dict[str, tuple[Any, type]] = {
 
 def address_of(value: Any, kind: Any) -> int | None:
     """The address of a contiguous array of this dtype (None: of any array, however it lies: its
-    caller sees to the strides), or of one or several structs of a kind. None is null."""
+    caller sees to the strides), or of a struct of a kind. None is null."""
     if isinstance(kind, type) and issubclass(kind, Struct):
-        if not isinstance(value, kind) and getattr(value, "_type_", None) is not kind:
+        if not isinstance(value, kind):
             raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
         return ct.addressof(value)
     if value is None:
@@ -590,17 +589,10 @@ def decide(
     return room[: struct.count].copy(), bool(struct.fresh)
 
 
-def lloyd(tables: Sequence[Table], starts: Sequence[Starts], threads: int, progress=None) -> None:
-    """Lloyd's loop to its end, on small tables with their starts. INOUT starts."""
-    each = zip(tables, starts, strict=True)
-    work = sum(10.0 * table.entries * math.prod(some.mu.shape[:2]) for table, some in each)
-    arrays = (_array([holder.struct for holder in holders]) for holders in (tables, starts))
-    call("lloyd", *arrays, len(tables), threads=threads, progress=progress, work=work)
-
-
-def _array(items: Sequence[Any]) -> Any:
-    """A C array of structs."""
-    return (type(items[0]) * len(items))(*items)
+def lloyd(table: Table, starts: Starts, threads: int, progress=None) -> None:
+    """Lloyd's loop to its end, on a small table. INOUT starts."""
+    each = 10.0 * math.prod(starts.mu.shape[:2])
+    _over(table, "lloyd", starts.struct, threads=threads, per_entry=each, progress=progress)
 
 
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, progress=None) -> None:
@@ -610,18 +602,12 @@ def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, pro
     _over(table, "hartigan", *arguments, threads=threads, per_entry=each, progress=progress)
 
 
-def seed(
-    tables: Sequence[Table], means: Sequence[np.ndarray], draws: Sequence[np.ndarray], threads: int
-) -> list[np.ndarray]:
-    """Greedy k-means++ on mean-filled rows: centres (R, k, p) of each table, from its means (p,)
-    and draws (R, k, trials) in [0, 1)."""
-    centers, seeds, work = [], [], 0.0
-    for table, mean, draw in zip(tables, means, draws, strict=True):
-        centers.append(np.empty((*draw.shape[:2], table.p)))
-        seeds.append(structs.Seeds(*draw.shape, shaped(mean, table.p), draw, centers[-1]))
-        work += float(table.entries) * draw.size
-    arrays = _array([table.struct for table in tables]), _array(seeds)
-    call("seed", *arrays, len(tables), threads=threads, work=work)
+def seed(table: Table, means: np.ndarray, draws: np.ndarray, threads: int) -> np.ndarray:
+    """Greedy k-means++ on mean-filled rows: centres (R, k, p), from draws (R, k, trials) in
+    [0, 1)."""
+    centers = np.empty((*draws.shape[:2], table.p))
+    seeds = structs.Seeds(*draws.shape, shaped(means, table.p), draws, centers)
+    _over(table, "seed", seeds, threads=threads, per_entry=draws.size)
     return centers
 
 

@@ -132,9 +132,9 @@ n_features_in_, feature_names_in_
         seeds = rng.randint(np.iinfo(np.int32).max, size=len(parts))
         total, done, began = len(ks) * len(parts), 0, time.perf_counter()
 
-        def progress(parts: int) -> None:
+        def progress() -> None:
             nonlocal done
-            done += parts
+            done += 1
             spent = time.perf_counter() - began
             left = f"{spent:.1f} s spent, about {spent / done * (total - done):.1f} s left"
             log_line(f"fit {done}/{total}: {left}", bool(self.verbose))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -52,11 +52,8 @@ def k_means_plus_plus(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
     """Centres (R, k, p) of R starts."""
-    return core.seed([observed.table], [observed.means], [_draws(n_starts, k, rng)], threads)[0]
-
-
-def _draws(n_starts: int, k: int, rng: np.random.RandomState) -> np.ndarray:
-    return rng.random_sample((n_starts, k, 2 + int(math.log(k))))
+    draws = rng.random_sample((n_starts, k, 2 + int(math.log(k))))
+    return core.seed(observed.table, observed.means, draws, threads)
 
 
 def random_rows(
@@ -73,22 +70,6 @@ STARTS: dict[str, Callable[..., np.ndarray]] = {
     "k-means++": k_means_plus_plus,
     "random": random_rows,
 }
-
-
-def starts_of_each(
-    init: str, tables: Sequence[Observed], n_starts: int, k: int, seeds: Sequence[int], threads: int
-) -> list[np.ndarray]:
-    """What ``STARTS[init]`` gives for each table with a seed of its own, many tables together."""
-    rng, draws, centers = np.random.RandomState(), [], []
-    for observed, seed in zip(tables, seeds, strict=True):
-        rng.seed(seed)  # to make a RandomState for each would take longer than to draw
-        if init == "k-means++":
-            draws.append(_draws(n_starts, k, rng))
-        else:
-            centers.append(STARTS[init](observed, n_starts, k, rng, threads))
-    if not draws:
-        return centers
-    return core.seed([t.table for t in tables], [t.means for t in tables], draws, threads)
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -292,7 +273,7 @@ def run_starts(
         n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
         of_lloyd = ended if n_moved == 0 else None  # otherwise the moves end the starts
         if table.is_small:
-            core.lloyd([table], [starts], threads, of_lloyd)
+            core.lloyd(table, starts, threads, of_lloyd)
         else:
             lloyd(InMemory(table, k, threads), starts, of_lloyd)
         if n_moved > 0:  # in those with the smallest losses that did not merge with another
@@ -312,28 +293,15 @@ def run_starts(
     return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
 
 
-def run_starts_of_each(
-    tables: Sequence[Observed],
-    centers: Sequence[np.ndarray],
-    lam: Sequence[np.ndarray],
-    *,
-    max_iter: int,
-    tol: float,
-    threads: int,
-) -> list[StartResults]:
-    """What ``run_starts`` gives for each table with its own starts and lam, by Lloyd's loop alone.
-
-    Small tables go to the core together, which spreads the starts of all over the threads.
-    """
-    each = list(zip(tables, centers, lam, strict=True))
-    if not all(observed.table.is_small for observed in tables):
-        return [run_starts(*fit, max_iter=max_iter, tol=tol, threads=threads) for fit in each]
-    starts = [
-        _starts_of(observed, begin, penalties(lams, len(begin), begin.shape[2]), max_iter, tol)
-        for observed, begin, lams in each
-    ]
-    core.lloyd([observed.table for observed in tables], starts, threads)
-    return [StartResults.of(ended) for ended in starts]
+def best_of_starts(
+    observed: Observed, centers: np.ndarray, penalties: np.ndarray, **how: Any
+) -> np.ndarray:
+    """(L, k, p): where the best of the starts (R, k, p) leads with each of the penalties (L, p)."""
+    count, n_starts = len(penalties), len(centers)
+    lams, centers = np.repeat(penalties, n_starts, axis=0), np.tile(centers, (count, 1, 1))
+    results = run_starts(observed, centers, lams, **how)
+    best = results.losses.reshape(count, n_starts).argmin(axis=1)
+    return results.centers[np.arange(count) * n_starts + best]
 
 
 def _starts_of(

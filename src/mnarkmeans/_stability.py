@@ -15,17 +15,16 @@ fits every candidate from all starts.)
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ._observed import Observed
-from ._solver import assign_rows, run_starts_of_each, starts_of_each
+from ._solver import STARTS, assign_rows, best_of_starts
 
 ANCHORS = 3
 SHARE_OF_ROWS = 0.8  # of a part
-MOST_AT_ONCE, STARTS_AT_ONCE = 1 << 25, 5  # entries x centres of small parts fitted together
 
 
 # --- how far partitions agree -------------------------------------------------------------------
@@ -106,46 +105,26 @@ def subsamples(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
 def fit_parts(
     observed: Observed, k: int, penalties: np.ndarray, parts: np.ndarray, *, init: str,
     n_starts: int, seeds: np.ndarray, thorough: bool, max_iter: int, tol: float, threads: int,
-    progress: Callable[[int], None],
+    progress: Callable[[], None],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Fit every part (B, n) of bool with every candidate (G, p) for lam.
 
     Returns the labels of all rows (B, n, G) by the fits, and the seconds (B,) per candidate.
-    ``thorough``: every candidate from every start. ``progress`` is called with a number of parts
-    when they are done.
+    ``thorough``: every candidate from every start. ``progress`` is called after every part.
     """
-
-    def best(
-        tables: list[Observed], starts: Sequence[np.ndarray], penalties: np.ndarray
-    ) -> list[np.ndarray]:
-        """(L, k, p) for each table: where the best of its starts leads with each of L penalties
-        (those of one start follow each other: their first partition is summed up once)."""
-        count, centers = len(penalties), []
-        for results in run_starts_of_each(
-            tables, [np.repeat(some, count, axis=0) for some in starts],
-            [np.tile(penalties, (len(some), 1)) for some in starts],
-            max_iter=max_iter, tol=tol, threads=threads,
-        ):  # fmt: skip
-            least = results.losses.reshape(-1, count).argmin(axis=0)
-            centers.append(results.centers[least * count + np.arange(count)])
-        return centers
 
     (n_parts, n), count = parts.shape, len(penalties)
     labels, seconds = np.empty((n_parts, n, count), np.int32), np.zeros(n_parts)
     n_anchors = min(ANCHORS, count)
     anchors = ((np.arange(n_anchors) + 0.5) * count / n_anchors).astype(int)  # evenly spread
-    size = 1
-    if observed.table.is_small:  # such parts are fitted many at once, each by one thread
-        size = max(1, MOST_AT_ONCE // (observed.table.entries * count * STARTS_AT_ONCE * k))
-    for lot in np.array_split(np.arange(n_parts), -(-n_parts // size)):
-        began = time.perf_counter()
-        tables = [observed.take(np.flatnonzero(parts[b])) for b in lot]
-        centers = starts_of_each(init, tables, n_starts, k, seeds[lot].tolist(), threads)
+    how = dict(max_iter=max_iter, tol=tol, threads=threads)
+    for b, seed in enumerate(seeds):
+        began, part = time.perf_counter(), observed.take(np.flatnonzero(parts[b]))
+        centers = STARTS[init](part, n_starts, k, np.random.RandomState(seed), threads)
         if not thorough:
-            centers = best(tables, centers, penalties[anchors])
-        fitted = np.concatenate(best(tables, centers, penalties))
-        of_rows = assign_rows(observed, fitted, np.tile(penalties, (len(lot), 1)), threads)
-        labels[lot] = of_rows.T.reshape(len(lot), count, n).transpose(0, 2, 1)
-        seconds[lot] = (time.perf_counter() - began) / (len(lot) * count)
-        progress(len(lot))
+            centers = best_of_starts(part, centers, penalties[anchors], **how)
+        centers = best_of_starts(part, centers, penalties, **how)
+        labels[b] = assign_rows(observed, centers, penalties, threads)
+        seconds[b] = (time.perf_counter() - began) / count
+        progress()
     return labels, seconds

@@ -46,10 +46,6 @@ def problem(n, p, k, n_starts, trials, weighted=False, seed=0, share=0.3):
     return X, weights, means_of(X, weights), draws
 
 
-def seeded(table, means, draws, threads):
-    return _core.seed([table], [means], [draws], threads)[0]
-
-
 CASES = [
     (1, 1, 1, 1, 2), (5, 3, 5, 3, 3), (300, 50, 3, 10, 3), (300, 50, 3, 37, 3), (129, 7, 10, 5, 4),
     (64, 130, 4, 9, 3), (65, 9, 1, 3, 2),
@@ -75,7 +71,7 @@ def check_rule(case, weighted):
     expected = seed(X, weights, means, draws)
     for name, table in tables(X, weights).items():
         for threads in (1, 2) if name in ("rows", "csr") else (2,):
-            found = seeded(table, means, draws, threads)
+            found = _core.seed(table, means, draws, threads)
             assert np.array_equal(found, expected), (name, threads)
 
 
@@ -86,7 +82,7 @@ def test_where_all_rows_are_taken_the_weights_alone_count(each_level):
     means = means_of(X, weights)
     expected = seed(X, weights, means, draws)
     for name, table in tables(X, weights).items():
-        assert np.array_equal(seeded(table, means, draws, 1), expected), name
+        assert np.array_equal(_core.seed(table, means, draws, 1), expected), name
 
 
 def test_rows_that_nearly_agree_are_told_apart(each_level):
@@ -98,7 +94,7 @@ def test_rows_that_nearly_agree_are_told_apart(each_level):
     assert len(np.unique(expected[0])) == 4
     for kind in (X, to_csr(X)):
         table = _core.Table(kind, np.nan, weights)
-        assert np.array_equal(seeded(table, means, draws, 1), expected)
+        assert np.array_equal(_core.seed(table, means, draws, 1), expected)
 
 
 def test_seeding_gives_the_same_bits_at_every_level():
@@ -107,6 +103,6 @@ def test_seeding_gives_the_same_bits_at_every_level():
         X, weights, *drawn = problem(*case, weighted=True, seed=3)
         both = [_core.Table(kind, np.nan, weights) for kind in (X, to_csr(X))]
         assert_same_bits(at_every_level(lambda given=drawn, both=both: [
-            seeded(table, *given, threads)
+            _core.seed(table, *given, threads)
             for table in both for threads in (1, 2)
         ]))  # fmt: skip
