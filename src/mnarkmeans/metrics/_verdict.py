@@ -234,45 +234,51 @@ def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any)
     """Part of the rows, with clusters numbered as the model's."""
     values, observed, labels = rows.values[part], rows.observed[part], rows.labels[part]
     n, k = len(labels), len(model.cluster_centers_)
+    table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     lam = np.broadcast_to(model.lam_, values.shape[1])
     start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
+
+    def fitted_to(train: np.ndarray, init: Any) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
+            fit = MNARKMeans(
+                k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
+                random_state=int(rng.integers(2**31)),
+            ).fit(table[train])  # fmt: skip
+        shared = np.bincount(k * labels[train] + fit.labels_, minlength=k * k).reshape(k, k)
+        return fit.cluster_centers_[linear_sum_assignment(-shared)[1]]  # share most rows
+
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
     half = np.argsort(by_spread) % 2
-    table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
     by_observed, in_loss = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     for number in range(folds):
         test, train = fold == number, fold != number
-        for init in ("k-means++", start):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
-                fit = MNARKMeans(
-                    k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
-                    random_state=int(rng.integers(2**31)),
-                ).fit(table[train])  # fmt: skip
-            shared = np.bincount(k * labels[train] + fit.labels_, minlength=k * k).reshape(k, k)
-            order = linear_sum_assignment(-shared)[1]  # clusters that share most rows
-            if init is not start:
-                nearest[test] = np.argsort(order)[fit.predict(table[test])]
-        mu, of_test = fit.cluster_centers_[order], (values[test], observed[test])
-        for (d, D), weight in ((by_observed, 0.0), (in_loss, lam)):
-            d[test], D[test] = _distances(*of_test, mu, weight)
+        fresh, mu = fitted_to(train, "k-means++"), fitted_to(train, start)
+        x, seen = values[test], observed[test]
+        nearest[test] = _to_centers(x, seen, fresh, lam).argmin(axis=1)
         for side in (0, 1):
             of_half = np.where(half == side, mu, 0.0)
-            halves[test, side] = _distances(*of_test, of_half, lam)[0].argmin(axis=1)
+            halves[test, side] = _to_centers(x, seen, of_half, lam).argmin(axis=1)
+        for (d, D), w in ((by_observed, 0.0), (in_loss, lam)):
+            d[test], D[test] = _to_centers(x, seen, mu, w), _between_centers(seen, mu, w)
         if progress is not None:
             progress(number + 1, folds)
     return _HeldOut(nearest, halves, by_observed, in_loss)
 
 
-def _distances(values: Any, observed: Any, mu: np.ndarray, w: Any) -> tuple[np.ndarray, np.ndarray]:
-    """d_il (n, k), less the squares of the row's values, and D_i of all pairs (n, k, k)."""
-    d = observed @ ((1.0 - w) * mu**2).T - 2.0 * (values @ mu.T) + (w * mu**2).sum(axis=1)
+def _to_centers(x: Any, seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
+    """d_il (n, k), less the squares of the row's values."""
+    return seen @ ((1.0 - w) * mu**2).T - 2.0 * (x @ mu.T) + (w * mu**2).sum(axis=1)
+
+
+def _between_centers(seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
+    """D_i (n, k, k) of all pairs."""
     apart = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
-    D = observed @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
-    return d, D.reshape(-1, len(mu), len(mu))
+    D = seen @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
+    return D.reshape(-1, len(mu), len(mu))
 
 
 # --- the test for a valley between two clusters ---------------------------------------------------
