@@ -172,6 +172,7 @@ def test_a_dropout_is_rebuilt_from_the_other_cells():
     """All cells are one profile, so any non-negative fit must return the profile's value."""
     rng = np.random.default_rng(0)
     profile = rng.uniform(2, 3, size=12)
+    profile[7] = 0.4  # hardly more than one count
     holed = np.repeat(profile[None], 10, axis=0) + rng.normal(0, 1e-3, size=(10, 12))
     holed[0, 3] = holed[4, 7] = FLOOR
     completed = impute_group(holed)

@@ -128,7 +128,7 @@ def test_numbers_by_name_go_to_their_genes(expression, name):
 @pytest.mark.parametrize(
     "settings",
     [{"random_state": np.random.RandomState(0)}, {"reference": np.full(8, 0.1)}, {"layer": "log"},
-     {"use_rep": "pca"}, {"n_clusters": [2, 3]}],
+     {"lam": {f"gene{j}": j / 10 for j in range(8)}}, {"use_rep": "pca"}, {"n_clusters": [2, 3]}],
 )  # fmt: skip
 def test_h5ad_round_trip(expression, tmp_path, settings):
     adata = make(expression, layers={"log": expression}, obsm={"pca": expression[:, :3] - 0.5})

@@ -25,7 +25,7 @@ from ._io import require
 from ._kmeans import MNARKMeans
 from ._observed import seen_in, with_nan
 from ._solver import log_line
-from ._validation import MissingDataWarning, check_lam, check_reference, is_named
+from ._validation import MissingDataWarning, by_position, check_lam, check_reference
 from .metrics import verdict
 from .missingness._paragraph import lam_words
 
@@ -131,13 +131,13 @@ def mnar_kmeans(
     X, used = _usable(matrix, columns, missing)
     if zero_is_missing:
         _check_expression(X)
+    p, names = len(used), adata.var_names if use_rep is None else range(len(used))
+    lam, reference = by_position("lam", lam, names), by_position("reference", reference, names)
     chosen: dict[str, Any] = {"lam": lam, "reference": reference, "random_state": random_state}
-    names = adata.var_names if use_rep is None else range(len(used))
-    if np.ndim(lam) or is_named(lam):
-        chosen["lam"] = np.asarray(check_lam(lam, len(used), names))[used]
-    if np.ndim(reference) or is_named(reference):
-        no_minimum = np.zeros(len(used))  # is needed where numbers are given
-        chosen["reference"] = check_reference(reference, len(used), no_minimum, names)[used]
+    if np.ndim(lam):
+        chosen["lam"] = np.asarray(check_lam(lam, p))[used]
+    if np.ndim(reference):
+        chosen["reference"] = check_reference(reference, p, np.zeros(p))[used]
     results: dict[str, Any] = {}
     if batch_key is not None:
         batches = _entry(adata.obs, batch_key, "obs").to_numpy()
