@@ -167,7 +167,7 @@ def test_hardly_any_missing_values_need_no_penalty():
     X[17, 3] = np.nan
     model = auto(X, 2)
     assert model.lam_ == 0.0
-    assert "too few missing values" in model.missingness_.sentence
+    assert "too few rows or missing values" in model.missingness_.sentence
     for p in (3, 9):
         X = rng.normal(size=(60, p)) + 5.0 * rng.integers(0, 2, size=(60, 1))
         X[:, 0] = np.nan

@@ -90,8 +90,8 @@ class Rows(NamedTuple):
 
     def without(self, entries: np.ndarray) -> np.ndarray:
         """(..., G) sums of entries (..., p) over the features outside each block."""
-        own = entries @ self.cut
-        return own.sum(axis=-1, keepdims=True) - own
+        sums = entries @ self.cut
+        return sums.sum(axis=-1, keepdims=True) - sums
 
     def products(self, entries: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """(k, n, G) sums over each block, of entries (n, p) times cells (k, p)."""
@@ -116,10 +116,10 @@ class Missing(NamedTuple):
     def gaps(self) -> np.ndarray:
         return np.maximum(self.sizes - self.counts, 0.0)
 
-    def slope(self, some: Any = True) -> float:
-        """Slope >= 0 of the log odds on the distance from the reference, of all features or of
-        some (p,), by Newton's method."""
-        away, slope = self.away * some, 0.0
+    def slope(self, included: Any = True) -> float:
+        """Slope >= 0 of the log odds on the distance from the reference, of the features included
+        (p,), by Newton's method."""
+        away, slope = self.away * included, 0.0
         for _ in range(4):
             q = expit(self.feature_odds + slope * away)
             gradient = float((away * (self.counts - self.sizes * q)).sum())
@@ -198,27 +198,27 @@ class Clusters(NamedTuple):
             Missing(np.log(share / (1.0 - share)), away, counts, sizes[:, None]),
         )  # fmt: skip
 
-    def log_densities(self, rows: Rows, own: np.ndarray) -> np.ndarray:
-        """(k, n, G) of the observed values of every block; own: the nearest clusters (n,)."""
-        rest = rows.seen * (rows.values - self.mean[own])
+    def log_densities(self, rows: Rows, labels: np.ndarray) -> np.ndarray:
+        """(k, n, G) of the observed values of every block, for rows with these labels (n,)."""
+        rest = rows.seen * (rows.values - self.mean[labels])
         level = self.follows * rows.levels(rest, self.shrinkage)
         error = rows.seen * ((rows.values - level) - self.mean[:, None])
         power, constant = (0.5, 2.0 * math.pi) if self.is_normal else (1.0, 2.0)
         size = np.square(error, out=error) if self.is_normal else np.abs(error, out=error)
-        found = size @ (rows.cut * (-power / self.scale)[:, None])
-        found -= rows.seen @ (rows.cut * (power * np.log(constant * self.scale))[:, None])
-        return found
+        log_density = size @ (rows.cut * (-power / self.scale)[:, None])
+        log_density -= rows.seen @ (rows.cut * (power * np.log(constant * self.scale))[:, None])
+        return log_density
 
-    def log_patterns(self, rows: Rows, own: np.ndarray, some: np.ndarray) -> np.ndarray:
+    def log_patterns(self, rows: Rows, labels: np.ndarray, penalised: np.ndarray) -> np.ndarray:
         """(k, n, G) of what is observed and missing in every block. The level of a row is one step
         of Newton's method from 0, with the features outside the block; standard normal before."""
-        odds = self.missing.odds(self.missing.slope(some) * some)
-        q = expit(odds[own])
+        odds = self.missing.odds(self.missing.slope(penalised) * penalised)
+        q = expit(odds[labels])
         level = rows.without(rows.seen - q) / (rows.without(q * (1.0 - q)) + 1.0)
-        every = np.exp(level) @ rows.cut.T * np.exp(odds)[:, None]
-        every += 1.0
-        nothing = np.log(every, out=every) @ rows.cut
-        return rows.products(rows.seen, odds) + level * (rows.seen @ rows.cut) - nothing
+        total = np.exp(level) @ rows.cut.T * np.exp(odds)[:, None]
+        total += 1.0
+        log_total = np.log(total, out=total) @ rows.cut
+        return rows.products(rows.seen, odds) + level * (rows.seen @ rows.cut) - log_total
 
 
 def _scales(total: np.ndarray, observed: np.ndarray) -> np.ndarray:
@@ -234,24 +234,24 @@ def _log_sum(parts: np.ndarray) -> np.ndarray:
 
 
 def block_scores(
-    clusters: Clusters, rows: Rows, own: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
+    clusters: Clusters, rows: Rows, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
     reference: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """(n, G) scores of rows in the clusters ``own`` (n,), for centres (k, p) fitted to others."""
+    """(n, G) scores of rows with these labels (n,), by centres (k, p) fitted to others."""
     pull = penalty * (centers - reference) ** 2
     costs = rows.products(rows.seen, centers**2 - pull) - 2.0 * rows.products(rows.values, centers)
     costs += (pull @ rows.cut)[:, None]
-    others = costs.sum(axis=2, keepdims=True) - costs
-    weight = clusters.log_size[:, None, None] - others / (2.0 * clusters.noise)
-    weight -= _log_sum(weight)
-    weight += clusters.log_densities(rows, own)
-    weight += clusters.log_patterns(rows, own, penalty > 0.0)
-    return _log_sum(weight)
+    outside = costs.sum(axis=2, keepdims=True) - costs
+    log_weight = clusters.log_size[:, None, None] - outside / (2.0 * clusters.noise)
+    log_weight -= _log_sum(log_weight)
+    log_weight += clusters.log_densities(rows, labels)
+    log_weight += clusters.log_patterns(rows, labels, penalty > 0.0)
+    return _log_sum(log_weight)
 
 
 def standard_errors(candidates: Sequence[Candidate], weights: np.ndarray) -> np.ndarray:
     """(C,) how far candidates are behind the best, in standard errors over rows and blocks."""
-    scores = np.array([one.scores for one in candidates], np.float64)
+    scores = np.array([candidate.scores for candidate in candidates], np.float64)
     behind = scores - scores[(scores.sum(axis=2) @ weights).argmax()]
     rows, blocks = behind.sum(axis=2), np.tensordot(behind, weights, axes=(1, 0))
     total = rows @ weights
@@ -352,12 +352,6 @@ class Choice(NamedTuple):
     missingness: Missingness
     centers: np.ndarray | None = None
 
-    @property
-    def features(self) -> np.ndarray:
-        """(p,) 1, or 0 for features that have no penalty where others have one."""
-        spared = (np.ndim(self.lam) > 0) & (np.asarray(self.lam) == 0.0)
-        return np.where(spared, 0.0, np.ones(len(self.reference)))
-
 
 def choose(
     observed: Observed,
@@ -381,7 +375,7 @@ def choose(
     sample, rows, columns = sample_table(observed, k)
     if not sample.has_gaps.any() or sample.n_rows < k + 2:
         name, reference = next(iter(references.items()))
-        return Choice(lams[0], reference, _no_choice(name, lams[0], observed, sample))
+        return Choice(lams[0], reference, _no_choice(name, lams[0], observed))
     penalties = np.array([np.broadcast_to(lam, p)[columns] for lam in lams], np.float64)
     points = {name: reference[columns] for name, reference in references.items()}
     # The last digits of a matrix product depend on the number of threads.
@@ -402,14 +396,11 @@ def choose(
         equal = [candidates[i] for i in near]
         taken = min(equal, key=lambda one: float(sample.weights @ mixture.distances(one)))
         missing = judge.missing_by_cluster(taken)
-    scores = [np.average(one.scores.sum(axis=1), weights=judge.weights) for one in candidates]
-    table = {
-        "lam": np.array([one.lam for one in candidates]),
-        "reference": np.array([one.name for one in candidates]),
-        "features": np.array([p - one.n_spared if one.lam > 0.0 else 0 for one in candidates]),
-        "score": np.array(scores),
-        "behind": behind,
-    }
+    table = _table([
+        (one.lam, one.name, p - one.n_spared if one.lam > 0.0 else 0,
+         np.average(one.scores.sum(axis=1), weights=judge.weights), below)
+        for one, below in zip(candidates, behind, strict=True)
+    ])  # fmt: skip
     missingness = Missingness(
         taken.lam, taken.name, table, (equal[0].lam, equal[-1].lam), mixture.mechanisms,
         missing.explained(), taken.n_spared if search else 0,
@@ -627,16 +618,16 @@ def standardised(
     return sample, points
 
 
-def _no_choice(name: str, lam: Any, observed: Observed, sample: Observed) -> Missingness:
-    counts = observed.summary.counts
+def _table(rows: list[tuple[Any, ...]]) -> dict[str, np.ndarray]:
+    columns = (np.array(column) for column in zip(*rows, strict=True))
+    return dict(zip(("lam", "reference", "features", "score", "behind"), columns, strict=True))
+
+
+def _no_choice(name: str, lam: Any, observed: Observed) -> Missingness:
+    counts, lam = observed.summary.counts, float(np.max(lam))
     share = max(1.0 - float(counts[counts > 0.0].mean() / observed.weights.sum()), 0.0)
-    likely = 1.0 if share > 1e-12 and sample.has_gaps.any() else share  # too few rows, or gaps
-    lam = float(np.max(lam))
-    table = dict(
-        lam=np.array([lam]), reference=np.array([name]), features=np.zeros(1, int),
-        score=np.zeros(1), behind=np.zeros(1),
-    )  # fmt: skip
-    return Missingness(lam, name, table, (lam, lam), [MechanismFit("mcar", likely, 0.0, 0.0)], 0.0)
+    table = _table([(lam, name, 0, 0.0, 0.0)])
+    return Missingness(lam, name, table, (lam, lam), [MechanismFit("mcar", share, 0.0, 0.0)], 0.0)
 
 
 @lru_cache(1)

@@ -220,7 +220,8 @@ n_features_in_, feature_names_in_
             )  # fmt: skip
             reference = chosen.reference
             if not paper:
-                missingness, features = chosen.missingness, chosen.features
+                missingness = chosen.missingness
+                features = (chosen.lam * features > 0.0) | (missingness.lam == 0.0)
                 lams = np.unique(np.append(lams if sample.has_gaps.any() else [], missingness.lam))
         penalties = np.outer(lams, features)
         labels, seconds = fit_parts(

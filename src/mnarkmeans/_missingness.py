@@ -101,8 +101,8 @@ class Missingness(NotebookTable):
         if len(behind) < 2 and self.mechanisms[0].strength < 1e-12:
             return "Nothing is missing, so every lam gives the same clusters."
         if len(behind) < 2:
-            few = "rows" if self.mechanisms[0].strength == 1.0 else "missing values"
-            return f"There are too few {few} to choose lam from the data: lam={self.lam:g}."
+            few = "There are too few rows or missing values to choose lam from the data"
+            return f"{few}: lam={self.lam:g}."
         if self.n_by_chance:
             count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
             where += f" (but 0 in {count} whose values are missing by chance)"
