@@ -14,7 +14,7 @@ from .. import MNARMixture
 from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics import confidence
-from ..tables import Preparation, ReadOptions, Table, TableError, read_table
+from ..tables import Preparation, ReadOptions, Table, read_table
 from ..tables._table import counted
 from ._console import Console, UserError
 from ._fitting import label_columns
@@ -70,15 +70,7 @@ def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, 
     options: dict[str, Any] = remembered.to_dict() | given
     options |= {"features": features, "annotations": use.annotations}
     options["labels"] = () if preparation.batch is None else (preparation.batch,)
-    try:
-        table = read_table(use.data, **options)
-    except TableError as error:
-        # The column that named the fitted rows need not be in the new table.
-        name = options["id_column"]
-        if use.id_column or not name or name not in str(error):
-            raise
-        table = read_table(use.data, **options | {"id_column": None})
-    table = preparation.select(table)
+    table = preparation.select(read_table(use.data, **options))
     console.note(*table.summary())
     return saved, table, preparation
 
