@@ -354,4 +354,4 @@ def test_parquet_with_levels_of_row_names_or_nested_columns(tmp_path):
     frame.assign(many=[[1.0], [2.0], [], [3.0]]).to_parquet(tmp_path / "nested.parquet")
     table = read_table(tmp_path / "nested.parquet")
     assert table.features == ["a", "b"]
-    assert "nested values" in dict(table.left_out)["many"]
+    assert "left out 'many': nested values" in table.notes

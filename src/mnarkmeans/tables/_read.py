@@ -178,14 +178,15 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
     stored = dataset.dataset(path, format="parquet")  # a file, or the files of a folder
     schema = stored.schema
     check_unique(path, schema.names)
-    nested = {f.name: f"nested values ({f.type})" for f in schema if types.is_nested(f.type)}
-    wanted = set(schema.names) - nested.keys()
+    nested = [column.name for column in schema if types.is_nested(column.type)]
+    wanted = set(schema.names).difference(nested)
     if wanted >= DIANN:
         wanted &= DIANN_COLUMNS
     check_memory(path, 8.0 * stored.count_rows() * len(wanted))
     table = stored.to_table(columns=[name for name in schema.names if name in wanted])
     table.validate(full=True)
-    return _from_frame(table.to_pandas(), options, str(path), unused=nested)
+    notes = [f"left out {name!r}: nested values" for name in nested]
+    return _from_frame(table.to_pandas(), options, str(path), notes=notes)
 
 
 # --- matrices ---------------------------------------------------------------------------------

@@ -212,11 +212,10 @@ class _Tidy:
             notes += content.notes
         if sp.issparse(values):
             notes.append("entries that are not stored count as missing")
-        absent = [(x, why) for x, why in content.unused.items() if x not in content.names]
         labels = {name: content.column(name) for name in self.labels}
         table = Table(
             values, ids, used, (id_column or "").strip() or "id",
-            [*self.left_out.items(), *absent], notes,
+            list(self.left_out.items()), notes,
             labels={name: column.where(~column.astype(str).isin(options.missing_value)).to_numpy()
                     for name, column in labels.items()},
             feature_labels=self.genes(id_column, ids) | content.feature_labels,
