@@ -35,7 +35,8 @@ SAME = {
     "filtered.csv": TEXT.replace("NA", "Filtered"), "nan.csv": TEXT.replace("NA", " nan "),
     "quotes.csv": TEXT.replace("r1", '"r,1"').replace("kind", '"ki""nd"'),
     "blank_lines.csv": "\n" + TEXT.replace("r2", "\nr2") + "\n\n",
-    "title.csv": "My experiment\n\n" + TEXT,
+    "title.csv": "My experiment\n\n" + TEXT, "ends.csv": TEXT.replace("x\n", "x,\n").replace(
+        "y\n", "y,\n"),
     "r.txt": "a b c\nr1 1.5 NA 3\nr2 4 5 NA\nr3 7 8 9\n",
 }  # fmt: skip
 
@@ -115,6 +116,8 @@ REFUSED = [
     ("t.csv", f"id,a,b,c,n\n{UNITS}\n", "3 columns look like measurements.*'0.5 mg'.*'a'"),
     ("t.tsv", "id\ta\tc\nr\t1.5\t3,250\ns\t2.5\t950\nt\t2.5\t11,500\n",
      'column .c. looks .*3,250.*decimal=","'),
+    ("t.csv", "id;a\nr;950\ns;12.500\nt;1.234\n", "column 'a' may hold thousands .* as in 12.500"),
+    ("t.csv", TEXT + TEXT, "column 'a' .* 1 of the entries cannot be .*: 'a'"),
     ("t.csv", "id;a;b;c\nr;1.5;1.5;3,25\ns;2.5;2.5;11,5\n", r'column .c. .*3,25..*decimal=","'),
     ("cut.csv.gz", gzip.compress(TEXT.encode(), mtime=0)[:-12], "not a readable text file"),
     ("t.xlsx", "x", "not a readable xlsx"),
@@ -145,6 +148,9 @@ def test_commands_in_messages_are_quoted_for_every_shell(tmp_path):
         read_table(path)
     assert '--decimal ","' in caught.value.command_line
     assert read_table(path, decimal=",").values[0, 0] == 3.25
+    assert read_table(path, decimal=".").values[0, 0] == 3250
+    write(tmp_path, "id\ta\nr\t3.250\ns\t950\n", "t.tsv")
+    assert read_table(path, decimal=",").values[0, 0] == 3250
     write(tmp_path, "id,a\nr,1.5\ns,n f\nt,2\n")
     with pytest.raises(TableError) as caught:
         read_table(tmp_path / "t.csv")

@@ -277,19 +277,24 @@ def _numbers(table: Table) -> tuple[np.ndarray, np.ndarray, bool]:
 def _missing(advice: Advice, given: ReadOptions) -> None:
     """A code or zeros that mean missing."""
     values, observed, whole = _numbers(advice.table)
-    code, zero_share = _missing_code(values), float(np.mean(values == 0))
+    code = _missing_code(values)
     if code is not None and code not in advice.options.missing_value:
         share = np.mean(values == float(code))
         advice._add(f"{code} makes up {share:.1%} of the entries and is far from all other values, "
                     "like a code for missing values", missing_value=(code,))  # fmt: skip
         return
     others = observed[observed != 0]
-    # Among a few values that repeat 0 is an answer, among whole ones of both signs a difference.
+    # Among a few values that repeat 0 is an answer, among whole ones of both signs a difference,
+    # and beside one other value it means no.
     fewest = FEW_VALUES if whole else min(FEW_VALUES, len(others) / 2)
     answers = len(np.unique(others)) < fewest or (whole and observed.min() < 0)
-    zeros = zero_share >= 0.1 and len(observed) > 0.99 * values.size and not answers
-    if zeros and not (advice.preparation.log1p or advice.preparation.log2):
-        reason = f"{zero_share:.0%} of the entries are exactly 0 and no entry is marked as missing"
+    binary = [len(np.unique(x[x != 0])) < 2 for x in values.T]
+    zeros = (values == 0) & ~np.array(binary)
+    enough = zeros.sum() > 2 and zeros.mean() >= 0.1 and len(observed) > 0.99 * values.size
+    if enough and not (answers or advice.preparation.log1p or advice.preparation.log2):
+        reason = (
+            f"{np.mean(values == 0):.0%} of the entries are exactly 0 and none is marked missing"
+        )
         advice._add(f"{reason}, so 0 probably means 'not measured'", missing_value=("0",))
 
 

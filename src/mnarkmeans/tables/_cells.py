@@ -81,6 +81,20 @@ def are_padded(texts: Iterable[str]) -> bool:
     return padded
 
 
+def are_grouped(texts: Sequence[str], decimal: str) -> bool:
+    """Whether these look like whole numbers, and only those above 999 have the sign: 950, 12.500"""
+    signed = [text for text in texts if decimal in text]
+    whole = [text for text in texts if text.isdigit()]
+    alike = all(map(_MAY_BE_THOUSANDS.match, signed)) and all(len(text) < 4 for text in whole)
+    return bool(signed and whole) and alike
+
+
+def say_decimal(sign: str) -> str:
+    """What to do where a sign may be the decimal sign or group thousands."""
+    return (f'if "{sign}" is the decimal sign of the whole file add --decimal "{sign}", if it '
+            f'groups thousands add --decimal "{OTHER[sign]}"')  # fmt: skip
+
+
 def _plain_number(text: str) -> str:
     """A number with an ASCII minus and without blanks or apostrophes between thousands."""
     if not text.isascii():

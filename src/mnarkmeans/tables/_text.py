@@ -24,12 +24,14 @@ import numpy as np
 from .._io import require
 from ._cells import (
     SURE_SPELLINGS,
+    are_grouped,
     are_padded,
     as_float,
     find_decimal,
     is_mark,
     is_value,
     may_name_rows,
+    say_decimal,
 )
 from ._table import Content, ReadOptions, TableError, check_memory, check_unique
 
@@ -104,15 +106,19 @@ class TextFile:
         names = header or [f"V{j + 1}" for j in range(len(rows[first]))]
         if self.delimiter == " " and "" in (*names[1:], *rows[first]):
             raise TableError(f"{path} has columns padded with blanks; save it as CSV")
-        if names.count("") > 1:  # delimiters at the end of the lines
-            names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
+        names = [name or (f"V{j + 1}" if j else "") for j, name in enumerate(names)]
         check_unique(path, names)
         self.names, self.has_header, self.lines_above = names, header is not None, begins[first]
         self.block_size = min(max(ROWS_OF_BLOCK * max(map(len, lines)), BLOCK), LONGEST_LINE)
         self.kept_as_text, self.text_columns = set[int](), set[int]()
         whole = [row for row in rows[first:] if len(row) == len(names)]
         for j, name in enumerate(names):
-            fields = [row[j] for row in whole]
+            fields = [row[j].strip() for row in whole]
+            if options.decimal is None and are_grouped(fields, self.decimal):
+                raise TableError(
+                    f"column {name!r} may hold thousands or decimals, as in "
+                    f"{max(fields, key=len)}; {say_decimal(self.decimal)}"
+                )
             if may_name_rows(name) or name == options.id_column or are_padded(fields):
                 self.kept_as_text.add(j)  # they name rows
             if j in self.kept_as_text or not all(is_value(text, self.decimal) for text in fields):
@@ -303,6 +309,8 @@ def find_header(
     if not given:
         notes.append("the first line holds values, not names, so columns are called V1, V2, ...")
         return None, top, notes
+    if below and {*map(len, below)} == {len(first) + 1} and not any(row[-1] for row in below):
+        return [*first, ""], top + 1, notes  # a delimiter at the end of each row
     if below and len(below[0]) == len(first) + 1:
         ids = [row[0] for row in below]  # words or 1, 2, ...: anything else is a decimal comma
         if as_float(ids[0]) is None or ids == [str(i + 1) for i in range(len(ids))]:
@@ -349,6 +357,7 @@ def _lines_of_names(rows: list[list[str]], decimal: str) -> tuple[int, int]:
     names = rows[last]
     numbers = any(as_float(text, sign) is not None for text in names for sign in ".,")
     all_named = all(names) and not numbers and len({*names}) == len(names) > 2
+    all_named &= all("" in row for row in rows[:last])  # otherwise they are another table
     return (last, last) if all_named else (0, 0)
 
 

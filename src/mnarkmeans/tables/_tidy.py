@@ -38,6 +38,7 @@ from ._cells import (
     names_features,
     read_cells,
     sample_family,
+    say_decimal,
     shortened,
 )
 from ._read import read_content
@@ -326,9 +327,7 @@ class _Tidy:
         # Of the many columns of a known program only its samples matter.
         family = sample_family(self.content.names) or "*"
         if doubtful and cells.looks_measured:
-            sign, other = ('","', '"."') if "," in doubtful else ('"."', '","')
-            hint = (f"if {sign} is the decimal sign of the whole file add --decimal {sign}, if it "
-                    f"groups thousands add --decimal {other}")  # fmt: skip
+            hint = say_decimal("," if "," in doubtful else ".")
         elif self.free and is_identifier(name):
             return f"{IDENTIFIER}, {example}"
         elif n_words <= 4 * cells.n_numbers and matches(name, [family]):
