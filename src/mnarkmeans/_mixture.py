@@ -184,7 +184,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             minimum = observed.summary.minimum
             lowest = np.where(np.isfinite(minimum), minimum, 0.0)
             references = [self.reference_] if continues else [np.zeros_like(lowest), lowest]
-        tables = [replace(observed, reference=one) for one in references]
+        tables = [replace(observed, reference=reference) for reference in references]
         last = self._parameters() if continues else None
         self._keep(*fit(self, tables, rng, threads, last), rng)
         return self
@@ -230,16 +230,16 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         check_count("n_samples", n_samples)
         rng = check_random_state(self.random_state)
-        sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        weights, means, variances, mechanism, freedom = self._parameters()
+        sizes = rng.multinomial(n_samples, weights / weights.sum())
         labels = np.repeat(np.arange(len(sizes)), sizes)
-        noise = rng.standard_normal((n_samples, self.n_features_in_))
-        if math.isfinite(self.degrees_of_freedom_):
-            half = 0.5 * self.degrees_of_freedom_
-            noise = noise / np.sqrt(rng.gamma(half, 1.0 / half, noise.shape))
-        X = self.means_[labels] + noise * np.sqrt(self._variances()[labels])
+        noise = rng.standard_normal((n_samples, means.shape[1]))
+        if freedom > 0:
+            noise = noise / np.sqrt(rng.gamma(0.5 * freedom, 2.0 / freedom, noise.shape))
+        X = means[labels] + noise * np.sqrt(variances[labels])
         if gaps:
-            rate = self._mechanism.probability(X - self.reference_, labels)
-            X[(rng.random_sample(X.shape) < rate) & self._mechanism.has_gaps] = np.nan
+            rate = mechanism.probability(X - self.reference_, labels)
+            X[(rng.random_sample(X.shape) < rate) & mechanism.has_gaps] = np.nan
         return X, labels
 
     def impute(self, X: Any) -> Any:
@@ -273,8 +273,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         parameters, mechanism = self._parameters(), self._mechanism
         share, _ = hidden_rows(parameters, missing_of(parameters, self.reference_))
         each = rows.log_likelihoods - math.log1p(-share)
-        for at, features, values in entries(observed, mechanism.has_gaps):
-            each += np.bincount(at, mechanism.log_observed(values, features), len(each))
+        for number, features, values in entries(observed, mechanism.has_gaps):
+            each += np.bincount(number, mechanism.log_observed(values, features), len(each))
         return np.where(observed.weights > 0, each, 0.0)
 
     def _totals(self, X: Any) -> tuple[float, int, float]:
@@ -285,17 +285,14 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return float(self._log_likelihoods(observed, rows).sum()), len(posterior) or 1, entropy
 
     def _n_parameters(self) -> int:
-        own = self._mechanism.n_parameters if self._mechanism.has_gaps.any() else 0
-        return len(self.weights_) - 1 + self.means_.size + self.covariances_.size + own
-
-    def _variances(self) -> np.ndarray:
-        if self.covariances_.ndim == 2:
-            return self.covariances_
-        return np.repeat(self.covariances_[:, None], self.means_.shape[1], axis=1)
+        of_clusters = len(self.weights_) - 1 + self.means_.size + self.covariances_.size
+        return of_clusters + self._mechanism.n_parameters * self._mechanism.has_gaps.any()
 
     def _parameters(self) -> Parameters:
         freedom = self.degrees_of_freedom_ if math.isfinite(self.degrees_of_freedom_) else 0.0
-        return Parameters(self.weights_, self.means_, self._variances(), self._mechanism, freedom)
+        variances = self.covariances_.reshape(len(self.weights_), -1)  # spherical: one of each
+        variances = np.array(np.broadcast_to(variances, self.means_.shape))
+        return Parameters(self.weights_, self.means_, variances, self._mechanism, freedom)
 
     def _threads(self) -> int:
         return effective_threads(self.n_jobs)
@@ -351,12 +348,12 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         self.reference_ = best.em.observed.reference
         self.converged_, self.n_iter_ = state.converged, len(state.path)
         self.lower_bound_, self.lower_bounds_ = state.path[-1], list(state.path)
-        ranked = sorted(compared, key=lambda one: one.score)  # the last of a mechanism is its best
+        ranked = sorted(compared, key=lambda run: run.score)  # the last of a mechanism is its best
         self.missingness_ = MixtureMissingness(
             self.mechanism_,
             parameters.mechanism.parameters(),
-            {one.mechanism: one.log_likelihood for one in ranked},
-            {one.mechanism: one.score for one in ranked},
+            {run.mechanism: run.log_likelihood for run in ranked},
+            {run.mechanism: run.score for run in ranked},
         )
         if not state.converged:
             warnings.warn(

@@ -31,7 +31,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
 from .._core import Mixture, SoftSums, soft_rows, soft_sums
-from .._observed import Observed
+from .._observed import Observed, zero_filled
 from .mechanisms import MECHANISMS, TINY, Clusters, Missing, Values
 
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
@@ -122,16 +122,16 @@ class EM:
 
     def start(self, sums: SoftSums, name: str, freedom: float = 0.0) -> Parameters:
         """From the sums of a partition, and the mechanism that suits it best."""
-        k, p = sums.counts.shape
-        spread, means = (np.broadcast_to(one, (k, p)) for one in (self.spread, self.observed.means))
-        now = Parameters(sums.sizes, means, spread, None, freedom)
-        now, clusters = self._clusters(now, sums, np.zeros(k), None)
+        k = len(sums.sizes)
+        means, spread = (np.tile(row, (k, 1)) for row in (self.observed.means, self.spread))
+        parameters = Parameters(sums.sizes, means, spread, None, freedom)
+        parameters, clusters = self._clusters(parameters, sums, np.zeros(k), None)
         if freedom > 2:  # the squared scale of Student's t, from its variance
-            scales = np.maximum(now.variances * (1.0 - 2.0 / freedom), self.min_variance)
-            now = now._replace(variances=scales)
-            clusters = clusters._replace(variance=now.variances)
+            scales = np.maximum(parameters.variances * (1.0 - 2.0 / freedom), self.min_variance)
+            parameters = parameters._replace(variances=scales)
+            clusters = clusters._replace(variance=scales)
         mechanism = MECHANISMS[name].start(self.values, clusters).update(self.values, clusters)
-        return now._replace(mechanism=mechanism)
+        return parameters._replace(mechanism=mechanism)
 
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
         """Sums over the rows for given posteriors (n, k), of values less the means; the same
@@ -140,12 +140,12 @@ class EM:
         sizes = shared.sum(axis=0)
         if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
             shared = sparse.csr_array(shared)
-        centred = replace(self.observed, reference=self.observed.means)
         totals = np.zeros((3, memberships.shape[1], self.observed.n_features))
         for begin in range(0, len(memberships), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
-            values, seen = replace(centred, source=centred.source[part]).zero_filled()
-            totals += [(one.T @ shared[part]).T for one in (values, seen, values**2)]
+            rows = self.observed.source[part]
+            values, seen = zero_filled(rows, self.observed.means, self.observed.missing)
+            totals += [(each.T @ shared[part]).T for each in (values, seen, values**2)]
         sums, counts, squares = totals
         return SoftSums(sizes, sums, counts, squares, 0.0, counts)
 
@@ -207,7 +207,7 @@ class EM:
     def _variances(self, residuals: np.ndarray, values: np.ndarray, now: np.ndarray) -> np.ndarray:
         shape, prior = residuals.shape, self.prior
         if self.spherical:
-            residuals, values = (one.sum(axis=1, keepdims=True) for one in (residuals, values))
+            residuals, values = (each.sum(axis=1, keepdims=True) for each in (residuals, values))
             prior, now = prior * shape[1], now[:, :1]
         if prior > 0:
             residuals = residuals + prior / (1.0 / now).mean(axis=0)
@@ -289,10 +289,10 @@ def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     first = math.log(gammaincinv(half, 1e-10) / half)
     last = math.log(gammainccinv(half, 1e-8) / half)
     step = 0.7 * min(1.0, math.sqrt(polygamma(1, half)))
-    at = np.linspace(first, last, 1 + math.ceil((last - first) / step))
-    log_density = half * (at - np.exp(at))
+    log_w = np.linspace(first, last, 1 + math.ceil((last - first) / step))
+    log_density = half * (log_w - np.exp(log_w))
     weight = np.exp(log_density - log_density.max())
-    return np.exp(at), weight / weight.sum()
+    return np.exp(log_w), weight / weight.sum()
 
 
 def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:

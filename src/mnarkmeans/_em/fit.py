@@ -28,7 +28,7 @@ from .em import EM, FEW_GAPS, FREEDOM, Parameters, State, posteriors, prior_weig
 from .mechanisms import MECHANISMS
 
 FIRST_LAMS = (0.0, 0.5, 1.0)  # of the k-means fits that give the first partitions
-ENTRIES_OF_SAMPLE = 1 << 17  # entries that these look at
+ENTRIES_OF_SAMPLE = 1 << 17  # size of the sample that these are fitted to
 SHORT_ITER, CHOICE_ITER = 5, 50
 # Log-likelihood, and so much more per row, by which a candidate may be behind without being dropped
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
@@ -64,10 +64,10 @@ class Candidate(NamedTuple):
         """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
         states = [State(begin)] if begin else list(self.states)
         done = len(states[-1].path)
-        for one in self.em.run(states[-1], max_iter=max_iter - done, tol=model.tol):
-            message = f"  {self}, iteration {len(one.path)}: {one.path[-1]:.6f}"
+        for state in self.em.run(states[-1], max_iter=max_iter - done, tol=model.tol):
+            message = f"  {self}, iteration {len(state.path)}: {state.path[-1]:.6f}"
             log_line(message, model.verbose > 1, logging.DEBUG)
-            states.append(one)
+            states.append(state)
         return self._replace(states=tuple(states))
 
 
@@ -79,7 +79,7 @@ def fit(
     tables: one for each reference to choose from; last: of an earlier fit (warm start).
     """
     spherical = model.covariance_type == "spherical"
-    ems = [EM(one, spherical, float(model.reg_covar), threads=threads) for one in tables]
+    ems = [EM(table, spherical, float(model.reg_covar), threads=threads) for table in tables]
     has_gaps = ems[0].observed.has_gaps.any()
     # A complete table is left to GaussianMixture.
     freedoms = {"normal": [0.0], "t": [FREEDOM], "auto": [0.0, FREEDOM] if has_gaps else [0.0]}
@@ -93,18 +93,18 @@ def fit(
             partitions = [ems[0].sums_of(posteriors(ems[0].observed, last, threads).memberships)]
         else:
             partitions = [ems[0].sums_of(each) for each in _partitions(ems, model, rng)]
-        kinds = runs or _candidates(ems, model, partitions[0], freedoms[model.tails])
-        compare = len(kinds) * n_init > 1
+        candidates = runs or _candidates(ems, model, partitions[0], freedoms[model.tails])
+        compare = len(candidates) * n_init > 1
         short = SHORT_ITER if compare or len(partitions) > 1 else 1
-        new = _begin(kinds, model, partitions, short, last)
+        new = _begin(candidates, model, partitions, short, last)
         if compare:
-            bar = max(one.score for one in new) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
-            new = [one.run(CHOICE_ITER, model) if one.score >= bar else one for one in new]
-        for one in new:
-            log_line(f"start {start + 1}, {one}: {one.objective:.6f}", model.verbose > 0)
+            bar = max(run.score for run in new) - BEHIND - BEHIND_PER_ROW * ems[0].n_rows
+            new = [run.run(CHOICE_ITER, model) if run.score >= bar else run for run in new]
+        for run in new:
+            log_line(f"start {start + 1}, {run}: {run.objective:.6f}", model.verbose > 0)
         pairs = zip(runs or new, new, strict=True)
-        runs = [max(pair, key=lambda one: one.objective) for pair in pairs]
-    best = max(runs, key=lambda one: one.score).run(model.max_iter, model)
+        runs = [max(pair, key=lambda run: run.objective) for pair in pairs]
+    best = max(runs, key=lambda run: run.score).run(model.max_iter, model)
     return best._replace(states=best.states[: model.max_iter + 1]), runs
 
 
@@ -133,7 +133,7 @@ def _candidates(
 
 
 def _begin(
-    kinds: list[Candidate], model: Any, partitions: list[SoftSums], short: int,
+    candidates: list[Candidate], model: Any, partitions: list[SoftSums], short: int,
     last: Parameters | None,
 ) -> list[Candidate]:  # fmt: skip
     """A few iterations of each, from the best of its starts.
@@ -147,22 +147,23 @@ def _begin(
         if value is not None and last is None
     }
     begun: list[Candidate] = []
-    for one in kinds:
-        led = []
-        if one.freedom > 0 and not MECHANISMS[one.mechanism].ignorable:
-            led = [
+    for candidate in candidates:
+        own_em, name = candidate.em, candidate.mechanism
+        leads = []
+        if candidate.freedom > 0 and not MECHANISMS[name].ignorable:
+            leads = [
                 em.sums_of(posteriors(em.observed, states[-1].parameters, em.threads).memberships)
                 for em, mechanism, freedom, _, states in begun
-                if (mechanism, freedom) == ("mcar", one.freedom)
-                or (mechanism == one.mechanism and em.observed is one.em.observed)
+                if (mechanism, freedom) == ("mcar", candidate.freedom)
+                or (mechanism == name and em.observed is own_em.observed)
             ]
         starts = [
-            one.em.start(partition, one.mechanism, one.freedom)._replace(**given)
-            for partition in led or partitions
+            own_em.start(partition, name, candidate.freedom)._replace(**given)
+            for partition in leads or partitions
         ]
-        if last is not None and last.mechanism.suits(one.mechanism, one.em.observed.has_gaps):
+        if last is not None and last.mechanism.suits(name, own_em.observed.has_gaps):
             starts = [last]
-        runs = [one.run(short, model, start) for start in starts]
+        runs = [candidate.run(short, model, start) for start in starts]
         begun.append(max(runs, key=lambda run: run.objective))
     return begun
 
@@ -182,7 +183,7 @@ def _partitions(ems: list[EM], model: Any, rng: Any) -> list[np.ndarray]:
     starts = STARTS["k-means++"](observed, 4, k, rng, threads)
     stored = observed.source.nnz if observed.is_sparse else observed.source.size
     wanted = ENTRIES_OF_SAMPLE * observed.n_rows // max(stored, 1)
-    found = []
+    partitions = []
     for number, em in enumerate(ems):
         table = em.observed
         rows = table.sample(max(200, 20 * k, wanted))
@@ -191,8 +192,8 @@ def _partitions(ems: list[EM], model: Any, rng: Any) -> list[np.ndarray]:
         for lam in lams if table.has_gaps.any() else FIRST_LAMS[:1]:
             runs = run_starts(sample, starts, lam, max_iter=300, tol=1e-5, threads=threads)
             centers = runs.centers[runs.best]
-            found.append(_memberships(table, centers, lam, threads))
-    return found
+            partitions.append(_memberships(table, centers, lam, threads))
+    return partitions
 
 
 def _memberships(observed: Observed, centers: np.ndarray, lam: float, threads: int) -> np.ndarray:
@@ -229,8 +230,8 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
     n, k, weights = observed.n_rows, len(parameters.weights), observed.weights
     if share <= 0.0 or k < 2 or em.n_rows > MANY_ROWS * k:
         return 1.0
-    own = posteriors(observed, parameters, em.threads).memberships
-    at = np.arange(n), own.argmax(axis=1)
+    fitted = posteriors(observed, parameters, em.threads).memberships
+    labelled = np.arange(n), fitted.argmax(axis=1)
     believed = 0.0
     draws = min(MAX_DRAWS, math.ceil(2 * MANY_ROWS * k / em.n_rows))
     for _ in range(draws):
@@ -240,7 +241,7 @@ def temper_of(em: EM, parameters: Parameters, rng: np.random.RandomState) -> flo
         *_, state = other.run(State(parameters), max_iter=DRAW_ITER, tol=DRAW_TOL)
         there = other.m_step(state.parameters, state.expectation)
         memberships = posteriors(observed, there, em.threads).memberships
-        believed += float(weights @ memberships[at]) / draws
-    own_belief = [weights @ tempered(own, power)[at] for power in POWERS]
-    power = float(np.interp(believed, own_belief, POWERS))
+        believed += float(weights @ memberships[labelled]) / draws
+    of_powers = [weights @ tempered(fitted, power)[labelled] for power in POWERS]
+    power = float(np.interp(believed, of_powers, POWERS))
     return 1.0 - min(1.0, share / FEW_GAPS) * (1.0 - power**2)

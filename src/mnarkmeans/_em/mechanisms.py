@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -83,8 +83,8 @@ class Values:
         """Features, values and weights of the entries of features with missing values."""
         for rows, columns, values in entries(self.observed, self.has_gaps):
             weights = self.observed.weights[rows]
-            some = weights > 0
-            yield columns[some], values[some], weights[some]
+            counted = weights > 0
+            yield columns[counted], values[counted], weights[counted]
 
     @cached_property
     def histogram(self) -> tuple[np.ndarray, np.ndarray]:
@@ -115,22 +115,24 @@ class Values:
 
     @cached_property
     def bins(self) -> Bins:
-        shape = len(self.has_gaps), len(CUTS)
-        weight, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
+        center = self.observed.means - self.observed.reference
+        p, n_bins = len(center), len(CUTS)
+        weight, sums = np.zeros((2, p * n_bins))
+        squares = np.zeros(p)
         for columns, values, weights in self._entries():
             order = np.lexsort((values, columns))
             values, weights = values[order], weights[order]
             first = np.r_[True, (np.diff(values) > 0) | (np.diff(columns) > 0)]  # of equal values
             weights = np.bincount(np.cumsum(first) - 1, weights)
             values, columns = values[first], columns[first]
-            total = np.bincount(columns, weights, shape[0])
-            share = np.cumsum(weights) - 0.5 * weights - (np.cumsum(total) - total)[columns]
-            bins = np.searchsorted(CUTS, share / total[columns], side="right") - 1
-            place = columns * len(CUTS) + bins
-            weight += np.bincount(place, weights, weight.size).reshape(shape)
-            sums += np.bincount(place, weights * values, weight.size).reshape(shape)
-            mean = np.bincount(columns, weights * values, shape[0]) / np.maximum(total, TINY)
-            squares += np.bincount(columns, weights * (values - mean[columns]) ** 2, shape[0])
+            total = np.bincount(columns, weights, p)
+            before = np.cumsum(weights) - 0.5 * weights - (np.cumsum(total) - total)[columns]
+            bins = np.searchsorted(CUTS, before / total[columns], side="right") - 1
+            place = columns * n_bins + bins
+            weight += np.bincount(place, weights, p * n_bins)
+            sums += np.bincount(place, weights * values, p * n_bins)
+            squares += np.bincount(columns, weights * (values - center[columns]) ** 2, p)
+        weight, sums = weight.reshape(p, n_bins), sums.reshape(p, n_bins)
         total = weight.sum(axis=1)
         scale = np.sqrt(np.maximum(squares / np.maximum(total, TINY), 1e-24))
         return Bins(sums / np.maximum(weight, TINY), weight, np.where(total > 0, scale, 1.0))
@@ -375,28 +377,24 @@ class Decaying(Mechanism):
 
     def update(self, values: Values, clusters: Clusters) -> Self:
         """A Newton step for log t, and one for logit c."""
-        scale, gaps = values.scale, clusters.gaps.sum()
-
-        def t_of(log_t: Any) -> Any:
-            return np.exp(np.clip(log_t, -BOUND, BOUND)) / scale
-
-        def c_of(logit_c: Any) -> Any:
-            return expit(np.clip(logit_c, -BOUND, BOUND))
+        gaps, scale = clusters.gaps.sum(), values.scale
 
         def value_of_t(log_t: Any) -> Any:
-            return self._value(values, clusters, t_of(log_t), self.c)
+            return self._value(values, clusters, np.exp(log_t) / scale, self.c)
 
         def value_of_c(logit_c: Any) -> Any:
-            return gaps * np.log(c_of(logit_c)) + self._seen(values, t, c_of(logit_c))
+            c = expit(logit_c)
+            return gaps * np.log(c) + self._seen(values, t, c)
 
-        t = float(t_of(newton_step(value_of_t, np.log(max(self.t * scale, TINY)), 1e-3, 2.0)))
-        c = float(c_of(newton_step(value_of_c, logit(self.c), 1e-3, 2.0)))
-        return replace(self, t=t, c=c)
+        log_t = newton_step(value_of_t, np.log(max(self.t * scale, TINY)), 1e-3, 2.0)
+        t = math.exp(np.clip(log_t, -BOUND, BOUND)) / scale
+        logit_c = newton_step(value_of_c, logit(self.c), 1e-3, 2.0)
+        return replace(self, t=t, c=float(expit(np.clip(logit_c, -BOUND, BOUND))))
 
     @classmethod
     def _value(cls, values: Values, clusters: Clusters, t: Any, c: Any) -> Any:
         """Log-likelihood at points (...) of t and c, which may be numbers."""
-        mean, variance, gaps = (one.ravel() for one in clusters[:3])
+        mean, variance, gaps = (each.ravel() for each in clusters[:3])
         rate = _by_curve(np.asarray(t)[..., None], mean, variance) + ANYWHERE
         return gaps.sum() * np.log(c) + np.log(rate) @ gaps + cls._seen(values, t, c)
 
@@ -524,27 +522,26 @@ class BelowLimit(Mechanism):
         lowest = np.where(values.has_gaps, values.bins.centers[:, 0], 0.0)
         starts = [cls(lowest, soft * values.bins.scale, values.has_gaps) for soft in SOFTNESS]
         for _ in range(5):
-            starts = [one._with_limits(values, clusters) for one in starts]
-        return max(starts, key=lambda one: one._value(values, clusters, one.c, one.zeta).sum())
+            starts = [start._with_limits(values, clusters) for start in starts]
+        return max(
+            starts, key=lambda start: start._value(values, clusters, start.c, start.zeta).sum()
+        )
 
     def update(self, values: Values, clusters: Clusters) -> Self:
-        now, scale = self._with_limits(values, clusters), values.bins.scale
+        new, scale = self._with_limits(values, clusters), values.bins.scale
 
         def softer(log_ratio: np.ndarray) -> np.ndarray:
-            zeta = now.zeta * np.exp(log_ratio)[..., None]
+            zeta = self.zeta * np.exp(log_ratio)[..., None]
             return np.clip(zeta, SOFTNESS[0] * scale, MAX_SOFTNESS * scale)
 
         def value(log_ratio: np.ndarray) -> np.ndarray:
-            return self._value(values, clusters, now.c, softer(log_ratio)).sum(axis=-1)
+            return self._value(values, clusters, new.c, softer(log_ratio)).sum(axis=-1)
 
-        return replace(now, zeta=softer(newton_step(value, np.zeros(()), 0.05, 0.7)))
+        return replace(new, zeta=softer(newton_step(value, np.zeros(()), 0.05, 0.7)))
 
     def _with_limits(self, values: Values, clusters: Clusters) -> Self:
         """A step of all limits at once."""
-
-        def value(c: np.ndarray) -> np.ndarray:
-            return self._value(values, clusters, c, self.zeta)
-
+        value = partial(self._value, values, clusters, zeta=self.zeta)
         return replace(self, c=newton_step(value, self.c, 1e-3 * self.zeta, values.bins.scale))
 
     def _value(
@@ -578,5 +575,5 @@ class BelowLimit(Mechanism):
 
 
 MECHANISMS: dict[str, Any] = {
-    one.name: one for one in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
+    kind.name: kind for kind in (ByChance, Decaying, WithinThreshold, BelowLimit, ByClass)
 }

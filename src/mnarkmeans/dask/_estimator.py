@@ -190,10 +190,10 @@ reference_, n_features_in_, feature_names_in_
 
         Refuses and warns as for a table in memory.
         """
-        found = blocks.summary
-        rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, found.n_rows)))
-        blocks = replace(blocks, reference=check_summary(rows, found, self._reference(), self))
-        check_enough_rows(found, self.n_clusters)
+        summary = blocks.summary
+        rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, summary.n_rows)))
+        blocks = replace(blocks, reference=check_summary(rows, summary, self._reference(), self))
+        check_enough_rows(summary, self.n_clusters)
         names = getattr(self, "feature_names_in_", None)
         lam: Any = check_lam(self.lam, self.n_features_in_, names)
         if isinstance(lam, str) or is_auto(self._reference()):
@@ -205,12 +205,12 @@ reference_, n_features_in_, feature_names_in_
 
     def _run(self, blocks: Blocks, X: Any) -> StartResults:
         """Run the starts to their ends."""
-        found = blocks.summary
+        summary = blocks.summary
         centers = self._starts(blocks, X, check_random_state(self.random_state))
-        check_scale(found, self.lam_, self.reference_, centers)
+        check_scale(summary, self.lam_, self.reference_, centers)
         starts = Starts(
             centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
-            blocks.means, n_rows=0, weights=found.total_weight, **self._stopping_rule(),
+            blocks.means, n_rows=0, weights=summary.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
         def progress(ended: int) -> None:

@@ -60,18 +60,18 @@ def step(
     """
     known = block.cache.pop("partition", None)  # no other pass may find it half done
     if known is not None:
-        rows, own = known
+        rows, kept = known
     else:
         _, k, p = starts.mu.shape
         rows = InMemory(block.table(first), k, threads=1)
-        own = core.Starts(
+        kept = core.Starts(
             np.zeros((n_starts, k, p)), np.zeros((n_starts, p)), starts.reference, starts.shift,
             n_rows=block.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
         )  # fmt: skip
-    own.mu[active], own.lam[active] = starts.mu, starts.lam
-    largest = rows.pass_(own, active, fresh or known is None)
-    block.cache["partition"] = rows, own
-    return *(values[active] for values in own.stats), largest
+    kept.mu[active], kept.lam[active] = starts.mu, starts.lam
+    largest = rows.pass_(kept, active, fresh or known is None)
+    block.cache["partition"] = rows, kept
+    return *(values[active] for values in kept.stats), largest
 
 
 def add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ class BlockRows:
     def pass_(self, starts: core.Starts, active: np.ndarray, fresh: bool) -> float:
         """Blocks remember the labels their centres gave. Where rows were moved since, sums are made
         afresh: the rows that were moved cost most, and would leave their rounding behind."""
-        fresh = fresh or any(len(one.rows) for one in self._partitions.values())
+        fresh = fresh or any(len(last.rows) for last in self._partitions.values())
         sent = Partition(starts.mu[active], starts.lam[active], starts.reference, starts.shift)
         self._partitions = {
             int(r): sent._replace(mu=sent.mu[[a]], lam=sent.lam[[a]]) for a, r in enumerate(active)
@@ -146,9 +146,9 @@ class BlockRows:
         most = int(np.sum(starts.stats.sizes[r] <= 0.0)) + partition.mu.shape[1]
         merge = partial(merge_costly, most=most)
         members, costs, rows, labels = self.blocks.reduce(costly, merge, partition, most)
-        taken = core.choose_rescued(costs, labels, members)
-        clusters = np.flatnonzero(taken >= 0).astype(np.int32)
-        rows = rows[taken[clusters]]
+        chosen = core.choose_rescued(costs, labels, members)
+        clusters = np.flatnonzero(chosen >= 0).astype(np.int32)
+        rows = rows[chosen[clusters]]
         by_row = np.argsort(rows)
         partition = partition._replace(rows=rows[by_row], clusters=clusters[by_row])
         for kept, new in zip(starts.stats, self.blocks.reduce(add_up, add, partition), strict=True):
