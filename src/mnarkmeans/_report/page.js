@@ -301,7 +301,7 @@
     made.append(...children);
     return made;
   };
-  const words = (x, y, text, anchor = "middle", look = {}) => svg("text", { class: "tick", x, y, "text-anchor": anchor, ...look }, text);
+  const label = (x, y, text, anchor = "middle", look = {}) => svg("text", { class: "tick", x, y, "text-anchor": anchor, ...look }, text);
 
   function roundNumbers(low, high) {
     if (!(high > low)) return [low];
@@ -341,17 +341,17 @@
     const y = axisOf(upwards, ys.length ? ys : [0], BASE, TOP + 16 * Math.ceil(legend.length / inLine));
     const middle = (TOP + BASE) / 2, parts = [svg("line", { class: "axis", x1: LEFT, x2: RIGHT, y1: BASE, y2: BASE })];
     for (const [at, text] of y.ticks) {
-      parts.push(svg("line", { class: "grid", x1: LEFT, x2: RIGHT, y1: at, y2: at }), words(LEFT - 7, at + 4, text, "end"));
+      parts.push(svg("line", { class: "grid", x1: LEFT, x2: RIGHT, y1: at, y2: at }), label(LEFT - 7, at + 4, text, "end"));
     }
     for (const [at, text] of x.ticks) {
-      parts.push(svg("line", { class: "axis", x1: at, x2: at, y1: BASE, y2: BASE + 4 }), words(at, BASE + 17, text));
+      parts.push(svg("line", { class: "axis", x1: at, x2: at, y1: BASE, y2: BASE + 4 }), label(at, BASE + 17, text));
     }
-    parts.push(words((LEFT + RIGHT) / 2, 272, across.name, "middle", { class: "name" }),
-      words(13, middle, upwards.name, "middle", { class: "name", transform: `rotate(-90 13 ${middle})` }));
+    parts.push(label((LEFT + RIGHT) / 2, 272, across.name, "middle", { class: "name" }),
+      label(13, middle, upwards.name, "middle", { class: "name", transform: `rotate(-90 13 ${middle})` }));
     const ink = (color) => `var(${typeof color === "number" ? toneName(color) : `--${color}`})`;
     for (const s of series) {
       const at = s.x.map((v, i) => [x.place(v), y.place(s.y[i])]), style = `fill:${ink(s.color)}`;
-      const told = (part, i) => { part.append(svg("title", {}, s.titles[i])); return part; };
+      const titled = (part, i) => { part.append(svg("title", {}, s.titles[i])); return part; };
       if (s.spread) {
         const edge = (sign) => s.x.map((v, i) => `${x.place(v)},${y.place(Math.max(s.y[i] + sign * s.spread[i], 0))}`);
         parts.push(svg("polygon", { points: [...edge(1), ...edge(-1).reverse()].join(" "), style, "fill-opacity": 0.12 }));
@@ -360,18 +360,18 @@
       const width = s.mark === "bars" && x.place(s.x[1]) - x.place(s.x[0]) - 2;
       const look = s.mark === "dots" ? { r: 2.5, "fill-opacity": 0.4 } : { r: 3.5 };
       at.forEach(([cx, cy], i) => {
-        if (s.mark !== "bars") parts.push(told(svg("circle", { class: "dot", style, cx, cy, ...look }), i));
-        else if (s.y[i]) parts.push(told(svg("rect", { class: "bar", x: cx + 1, y: cy, width, height: BASE - cy }), i));
+        if (s.mark !== "bars") parts.push(titled(svg("circle", { class: "dot", style, cx, cy, ...look }), i));
+        else if (s.y[i]) parts.push(titled(svg("rect", { class: "bar", x: cx + 1, y: cy, width, height: BASE - cy }), i));
       });
     }
     if (chosen) {
       const [cx, cy] = [x.place(chosen[0]), y.place(chosen[1])], beyond = cx + 7 * below.length > 460;
       parts.push(svg("line", { class: "drop", x1: cx, x2: cx, y1: TOP + 34, y2: BASE }), svg("circle", { class: "ring", cx, cy, r: 8.5 }),
-        words(cx + (beyond ? -6 : 6), TOP + 44, below, beyond ? "end" : "start"));
+        label(cx + (beyond ? -6 : 6), TOP + 44, below, beyond ? "end" : "start"));
     }
     legend.forEach((s, i) => {
       const cx = LEFT + 10 + step * (i % inLine), cy = 8 + 16 * Math.floor(i / inLine);
-      parts.push(svg("circle", { cx, cy, r: 4.5, style: `fill:${ink(s.color)}` }), words(cx + 8, cy + 4, s.name, "start"));
+      parts.push(svg("circle", { cx, cy, r: 4.5, style: `fill:${ink(s.color)}` }), label(cx + 8, cy + 4, s.name, "start"));
     });
     return parts;
   }

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import MNARMixture
 from ..tables import Table
 from ._main import verb
 from ._options import ModelOptions
@@ -24,10 +23,7 @@ def impute(use: ModelOptions) -> None:
     with claimed_output(use) as claim:
         saved, table, preparation = open_table(console, use)
         model, X = saved.estimator, preparation.apply(table)
-        if isinstance(model, MNARMixture):
-            expected = np.asarray(model.impute(X), dtype=float)
-        else:
-            expected = np.asarray(model.cluster_centers_, dtype=float)[model.predict(X)]
+        expected = np.asarray(model.impute(X), dtype=float)
         columns, filled = fill(table, preparation.undo(expected, table))
         write_columns(claim, columns, layout=table.source)
     n, p = table.shape

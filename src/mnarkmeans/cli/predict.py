@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from ._console import Console, UserError
 from ._fitting import label_columns
 from ._main import verb
 from ._options import ModelOptions
-from ._outputs import Claim, claimed, write_csv
+from ._outputs import Claim, claimed
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
@@ -64,10 +62,8 @@ def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, 
     features = saved.feature_names
     preparation = Preparation.from_dict(saved.extra.get("preparation") or {}, features)
     remembered = ReadOptions.from_dict(saved.extra.get("reading") or {}).for_new_file(use.data)
-    given = {n: v for n, v in use.options.to_dict().items() if v not in (None, False, [])}
-    if use.header is not None:
-        given["header"] = use.header
-    options: dict[str, Any] = remembered.to_dict() | given
+    changed = {n: v for n, v in vars(use.options).items() if v != getattr(ReadOptions, n)}
+    options: dict[str, Any] = replace(remembered, **changed).to_dict()
     options |= {"features": features, "annotations": use.annotations}
     options["labels"] = () if preparation.batch is None else (preparation.batch,)
     table = preparation.select(read_table(use.data, **options))
@@ -83,24 +79,22 @@ def write_columns(
     A .csv keeps the separator and the decimal sign of the .csv it was made from (`layout`): the
     spreadsheet that wrote the one opens the other.
     """
-    name = claim.target.name.lower()
+    name, frame = claim.target.name.lower(), require("pandas", "cli").DataFrame(columns)
     with claim.writing() as path:
         if name.endswith(".parquet"):
-            frame = require("pandas", "cli").DataFrame(columns)
             texts = frame.select_dtypes("object")  # a column of Parquet has one kind of value
             frame[texts.columns] = texts.where(texts.isna(), texts.astype(str))
             frame.to_parquet(path, index=False)
             return
         separator = "," if name.endswith((".csv", ".csv.gz")) else "\t"
-        values: Iterable[Any] = columns.values()
         if layout is not None:
             if separator == "," and layout.get("delimiter") == ";":
                 separator = ";"
             decimal = "." if separator == "," else layout.get("decimal", ".")
-            values = (map(partial(as_text, decimal=decimal), column) for column in values)
-        write_csv(path, columns, values, separator)
-        if name.endswith(".gz"):  # without a time stamp: the same input gives the same bytes
-            path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+            frame = frame.map(as_text, decimal=decimal)
+        # Without a time stamp in the archive: the same input gives the same bytes.
+        zipped = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
+        frame.to_csv(path, sep=separator, index=False, lineterminator="\n", compression=zipped)
 
 
 def as_text(value: Any, decimal: str) -> Any:
