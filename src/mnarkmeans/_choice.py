@@ -46,9 +46,9 @@ from ._missingness import MechanismFit, Missingness
 from ._observed import Observed, zero_filled
 from ._solver import (
     assign_rows,
-    best_of_starts,
     centers_of_partition,
     k_means_plus_plus,
+    run_starts,
     with_component_start,
 )
 
@@ -499,11 +499,14 @@ class Judge:
     ) -> list[np.ndarray]:
         """Centres (L, k, p) of each part: for each of the penalties (L, p), the best of where the
         starts (R, k, p) of the part lead."""
-        reference = self.references[name]
-        return [
-            best_of_starts(replace(part, reference=reference), begin, penalties, **self.settings)
-            for part, begin in zip(self.parts, starts, strict=True)
-        ]
+        count, fitted = len(penalties), []
+        for part, begin in zip(self.parts, starts, strict=True):
+            lams = np.repeat(penalties, len(begin), axis=0)
+            part = replace(part, reference=self.references[name])
+            results = run_starts(part, np.tile(begin, (count, 1, 1)), lams, **self.settings)
+            best = results.losses.reshape(count, -1).argmin(axis=1)
+            fitted.append(results.centers[np.arange(count) * len(begin) + best])
+        return fitted
 
     def _labels(
         self, name: str, penalties: np.ndarray, centers: Sequence[np.ndarray]

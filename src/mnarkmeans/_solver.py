@@ -293,17 +293,6 @@ def run_starts(
     return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
 
 
-def best_of_starts(
-    observed: Observed, centers: np.ndarray, penalties: np.ndarray, **how: Any
-) -> np.ndarray:
-    """(L, k, p): where the best of the starts (R, k, p) leads with each of the penalties (L, p)."""
-    count, n_starts = len(penalties), len(centers)
-    lams, centers = np.repeat(penalties, n_starts, axis=0), np.tile(centers, (count, 1, 1))
-    results = run_starts(observed, centers, lams, **how)
-    best = results.losses.reshape(count, n_starts).argmin(axis=1)
-    return results.centers[np.arange(count) * n_starts + best]
-
-
 def _starts_of(
     observed: Observed, centers: np.ndarray, lam: np.ndarray, max_iter: int, tol: float
 ) -> Starts:

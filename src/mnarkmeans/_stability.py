@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._observed import Observed
-from ._solver import STARTS, assign_rows, best_of_starts
+from ._solver import STARTS, assign_rows, run_starts
 
 ANCHORS = 3
 SHARE_OF_ROWS = 0.8  # of a part
@@ -100,6 +100,20 @@ def subsamples(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
     for part in parts:
         part[rng.permutation(n)[:size]] = True
     return parts
+
+
+def best_of_starts(
+    observed: Observed, starts: np.ndarray, penalties: np.ndarray, **how: Any
+) -> np.ndarray:
+    """(L, k, p): where the best of the starts (R, k, p) leads with each of the penalties (L, p).
+
+    Those of one start follow each other: their first partition is summed up once.
+    """
+    n_starts, count = len(starts), len(penalties)
+    lams = np.tile(penalties, (n_starts, 1))
+    results = run_starts(observed, np.repeat(starts, count, axis=0), lams, **how)
+    best = results.losses.reshape(n_starts, count).argmin(axis=0)
+    return results.centers[best * count + np.arange(count)]
 
 
 def fit_parts(
