@@ -67,6 +67,8 @@ HEADERS = {
               ["glucose mg/dl", "sodium mmol/l", "iron mg"]),
     "groups and units": ([["sample", "sugars", None, "acids"], [None, "a", "b", "c"],
                           [None, "mM", "mM", "g"]], ["sugars a mM", "sugars b mM", "acids c g"]),
+    "replicates": ([["Compound", "control", None, "treated"], [None, 1, 2, 1]],
+                   ["control 1", "control 2", "treated 1"]),
     "numbers": ([["Compound", 1, 2, 3]], ["1", "2", "3"]),
 }  # fmt: skip
 

@@ -315,6 +315,9 @@ def find_header(
         ids = [row[0] for row in below]  # words or 1, 2, ...: anything else is a decimal comma
         if as_float(ids[0]) is None or ids == [str(i + 1) for i in range(len(ids))]:
             return ["", *first], top + 1, notes  # R's write.table does not name the row names
+    unique = len({*first[1:]} - {""}) == len(first) - 1
+    if last == top and not unique and below and not below[0][0] and all(below[0][1:]):
+        last += 1  # numbers of replicates below the names of groups
     names = rows[top : last + 1]
     if not 1 < len(names) <= MOST_HEADERS:
         return first, top + 1, notes
