@@ -98,13 +98,8 @@ def test_a_sound_file_is_read(name):
 
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
-def test_a_mutated_file_is_read_or_refused_in_a_sentence(name, data):
-    read_bytes(name, data.draw(mutations(FILES[name])))
-
-
-@given(content=st.binary(max_size=200), name=st.sampled_from(sorted(FILES)))
-def test_any_bytes_are_read_or_refused(content, name):
-    read_bytes(name, content)
+def test_any_bytes_are_read_or_refused_in_a_sentence(name, data):
+    read_bytes(name, data.draw(mutations(FILES[name]) | st.binary(max_size=200)))
 
 
 # --- arrays -----------------------------------------------------------------------------------

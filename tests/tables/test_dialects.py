@@ -54,11 +54,3 @@ def test_a_row_of_values_is_no_header(tmp_path):
         found = read_table(tmp_path / "t.csv")
         assert list(found.features) == [str(name) for name in names]
         np.testing.assert_array_equal(found.values, X)
-
-
-def test_one_column_with_decimal_commas(tmp_path):
-    (tmp_path / "t.csv").write_text("f0\n3,718\n2,55\n1,2\n")
-    with pytest.raises(ValueError, match="has 2 fields where 1 were expected"):
-        read_table(tmp_path / "t.csv")
-    found = read_table(tmp_path / "t.csv", decimal=",")
-    np.testing.assert_array_equal(found.values, [[3.718], [2.55], [1.2]])

@@ -204,12 +204,9 @@ class Preparation:
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
         out = values.copy()
         stored = out.data if sp.issparse(out) else out
-        bad = stored[stored <= lowest]
-        if bad.size:
-            raise TableError(
-                f"--{log.__name__} needs values above {lowest:g}, but the table holds "
-                f"{float(bad.min()):g}"
-            )
+        if (stored <= lowest).any():
+            raise TableError(f"--{log.__name__} needs values above {lowest:g}, but the table holds "
+                             f"{np.nanmin(stored):g}")  # fmt: skip
         log(stored, out=stored)
         return out
 
@@ -221,10 +218,8 @@ class Preparation:
     def reference(self, given: Any) -> Any:
         """Where a reference in the units of the table lies after preparation."""
         if not self.own_units:
-            raise TableError(
-                "a --reference in the units of the table has no place where rows are centred; "
-                "leave it out, or give auto or min"
-            )
+            raise TableError("a --reference in the units of the table has no place where rows are "
+                             "centred; leave it out, or give auto or min")  # fmt: skip
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.log1p(given) if self.log1p else np.log2(given) if self.log2 else given
         if not np.isfinite(value).all():
@@ -305,10 +300,8 @@ class Preparation:
         if keep.all():
             return replace(table, notes=list(table.notes))
         if not keep.any():
-            raise TableError(
-                f"every feature has more than {limit:.0%} missing (the fullest {share.min():.0%}); "
-                "raise --max-missing"
-            )
+            raise TableError(f"every feature has more than {limit:.0%} missing (the fullest "
+                             f"{share.min():.0%}); raise --max-missing")  # fmt: skip
         kept = table.with_features(keep)
         for j in np.flatnonzero(~keep):
             reason = f"{share[j]:.0%} missing" if share[j] < 1.0 else NEVER_OBSERVED
@@ -348,11 +341,9 @@ def _row_levels(table: Table, kind: str) -> np.ndarray:
     levels = _by_row(table.values, np.median if kind == "median" else np.sum, empty=1.0)
     if not (levels > 0).all():
         worst = int(np.argmin(levels))
-        raise TableError(
-            f"--normalize {kind} divides each row by its {kind}, but that of row "
-            f"{table.ids[worst]!r} is {levels[worst]:g}; it is for intensities and counts, not for "
-            "logarithms"
-        )
+        raise TableError(f"--normalize {kind} divides each row by its {kind}, but that of row "
+                         f"{table.ids[worst]!r} is {levels[worst]:g}; it is for intensities and "
+                         "counts, not for logarithms")  # fmt: skip
     return levels
 
 
@@ -367,7 +358,7 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
         why = f" ({reasons[unread[0]]})" if unread else ""
         raise TableError(
             f"the model was fitted on {len(features):,} features, but the table lacks "
-            f"{abbreviated(unread or lacking, 1)}{why}; give a table with the same names"
+            f"{abbreviated(unread or lacking, 1)}{why}; give one with the same names"
         )
     if absent:  # they are taken from a column without values
         stack, empty = np.hstack, np.full((table.shape[0], 1), np.nan, table.values.dtype)
@@ -378,7 +369,7 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
     out = replace(table.with_features(at), features=list(features))
     if lacking:
         out.notes.append(
-            f"{len(lacking):,} of the model's {len(features):,} features are not in the table "
-            f"({abbreviated(lacking, 3)}) and count as missing in every row"
+            f"{len(lacking):,} of the model's {len(features):,} features are not in "
+            f"the table ({abbreviated(lacking, 3)}) and count as missing in every row"
         )
     return out

@@ -68,11 +68,9 @@ def check_memory(path: Any, n_bytes: float) -> None:
     """Refuse a table of so many bytes that is too large to be clustered in memory."""
     memory = machine_memory()
     if n_bytes > SHARE_OF_MEMORY * memory:
-        raise TableError(
-            f"{path} is a table of {n_bytes / 1e9:,.3g} GB or more, too large for "
-            f"{memory / 1e9:,.3g} GB of memory; in Python, mnarkmeans.dask.MNARKMeans fits it in "
-            "blocks"
-        )
+        raise TableError(f"{path} is a table of {n_bytes / 1e9:,.3g} GB or more, too large for "
+                         f"{memory / 1e9:,.3g} GB of memory; in Python, mnarkmeans.dask.MNARKMeans "
+                         "fits it in blocks")  # fmt: skip
 
 
 def abbreviated(names: Sequence[str], most: int = 5) -> str:

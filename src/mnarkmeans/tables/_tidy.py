@@ -375,15 +375,12 @@ class _Tidy:
     def check_columns(self, used: list[str]) -> None:
         """Refuse a table that is mostly unread, long, or without numbers; say what to do."""
         content, left_out = self.content, self.left_out
-        unread = [name for name in left_out if name in self.cells
-                  and self.cells[name].looks_measured]  # fmt: skip
+        unread = [n for n in left_out if n in self.cells and self.cells[n].looks_measured]
         if len(unread) > len(used):
             example = shortened(next(iter(self.cells[unread[0]].words)))
-            raise TableError(
-                f"{len(unread)} columns look like measurements but cannot be read as numbers, such "
-                f"as {example!r} in {unread[0]!r}; remove units and percent signs, or choose "
-                "columns with --columns or --drop"
-            )
+            raise TableError(f"{len(unread)} columns look like measurements but cannot be read as "
+                             f"numbers, such as {example!r} in {unread[0]!r}; remove units and "
+                             "percent signs, or choose others with --columns")  # fmt: skip
         if self.free and not self.of_model and len(used) <= 3:
             frame, n = content.frame, len(content.frame)
             keys = [name for name in frame.columns
@@ -391,11 +388,9 @@ class _Tidy:
             for one, other in combinations(keys[:6], 2):
                 pairs = frame[one].nunique() * frame[other].nunique()
                 if 0.5 * pairs <= n <= pairs and not frame.duplicated([one, other]).any():
-                    raise TableError(
-                        f"every line seems to hold one value of {one!r} and {other!r} (a long "
-                        "table); make it wide first, one row for each sample and one column for "
-                        "each feature, or name the columns to cluster with --columns"
-                    )
+                    raise TableError(f"every line seems to hold one value of {one!r} and {other!r} "
+                                     "(a long table); make it wide first, or name the columns to "
+                                     "cluster with --columns")  # fmt: skip
         if not used:
             wanted = self.features or left_out
             reasons = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)
