@@ -35,13 +35,6 @@ def one_factor():
     return X[~np.isnan(X[:, :8]).all(axis=1)]
 
 
-def groups(n=300, p=6, k=3):
-    rng = np.random.default_rng(0)
-    X = 6.0 * np.eye(k, p)[np.arange(n) % k] + rng.normal(size=(n, p))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    return X
-
-
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_slices_of_a_gradient_are_no_groups(k):
     X = one_factor()
@@ -53,8 +46,8 @@ def test_slices_of_a_gradient_are_no_groups(k):
 
 
 @pytest.mark.parametrize("form", [np.asarray, lambda X: sp.csr_array(np.nan_to_num(X))])
-def test_groups_are_separate_in_any_form(form):
-    table = form(groups())
+def test_groups_are_separate_in_any_form(three_groups, form):
+    table = form(three_groups)
     found = verdict(table, fit(table, 3))
     assert found.kind == "separate"
     assert sorted(map(tuple, found.groups)) == [(0,), (1,), (2,)]
@@ -66,7 +59,9 @@ def test_groups_are_separate_in_any_form(form):
 
 
 def test_a_group_cut_in_two_is_one_group():
-    X = groups(n=600, k=2)
+    rng = np.random.default_rng(0)
+    X = 6.0 * np.eye(2, 6)[np.arange(600) % 2] + rng.normal(size=(600, 6))
+    X[rng.random(X.shape) < 0.2] = np.nan
     model = fit(X, 3)
     found = verdict(X, model)
     assert found.kind == "separate"
@@ -113,8 +108,8 @@ def test_clouds_of_any_shape_are_no_groups(cloud):
     assert np.isnan(only.confidence).all()
 
 
-def test_the_same_seed_gives_the_same_verdict_and_progress_is_reported():
-    X, steps = groups(), []
+def test_the_same_seed_gives_the_same_verdict_and_progress_is_reported(three_groups):
+    X, steps = three_groups, []
     one = verdict(X, fit(X, 3), progress=lambda *step: steps.append(step))
     two = verdict(X, fit(X, 3))
     np.testing.assert_array_equal(one.confidence, two.confidence)
