@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from mnarkmeans import MNARKMeans, report
+from mnarkmeans import MNARKMeans, MNARKMeansCV, report
 from mnarkmeans._em.mechanisms import MECHANISMS
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import cluster_markers
-from mnarkmeans.missingness import ampute, diagnose
+from mnarkmeans.missingness import ampute, diagnose, methods_paragraph
 
 
 def table(mechanism, n=200, **options):
@@ -181,3 +181,20 @@ def test_empty_rows_and_features_are_counted():
         assert found.feature_share[3] == 1.0
         assert "without a single value" in str(found)
         assert 0 <= found.curve.missing_share.min() <= found.curve.missing_share.max() <= 1
+
+
+def test_the_methods_paragraph_says_what_was_chosen_and_how():
+    X = table("mnar0", n=60, fraction=0.2)
+    few, wide = X[:, :3], np.hstack([X, X + 1.0])
+    search = {"n_init": 2, "n_splits": 3, "random_state": 0}
+    for model, data, said, unsaid in (
+        (MNARKMeans(2, lam=1.0, reference=np.arange(3.0)), few, "a reference for each", "chosen"),
+        (MNARKMeans(2, random_state=0), few, "the BIC of normal mixtures", "Wang"),
+        (MNARKMeans(2, random_state=0), wide, "bi-cross-validation", "BIC"),
+        (MNARKMeansCV([2, 3], **search), few, "number of clusters (from 2 to 3)", "in Guan 2026"),
+        (MNARKMeansCV([3], criterion="paper", **search), few, "in Guan 2026", "(from 3"),
+    ):
+        text = methods_paragraph(model.fit(data[~np.isnan(data).all(axis=1)]))
+        assert said in text
+        assert unsaid not in text
+        assert f"Here k = {len(model.cluster_centers_)} and lam = " in text
