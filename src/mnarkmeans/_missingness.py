@@ -105,7 +105,7 @@ class Missingness(NotebookTable):
             return f"{few}: lam={self.lam:g}."
         if self.n_by_chance:
             count = f"{self.n_by_chance} feature{'s' if self.n_by_chance > 1 else ''}"
-            where += f" (but 0 in {count} whose values are missing by chance)"
+            where += f" (but 0 in {count} whose missing values do not follow the clusters)"
         taken = f"lam={self.lam:g} with {where}" if self.lam > 0.0 else "lam=0"
         low, high = self.lam_range
         span = f" (lam from {low:g} to {high:g} does about as well)" if high > low else ""
