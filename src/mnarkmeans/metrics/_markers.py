@@ -100,9 +100,9 @@ def cluster_markers(
     labels : array-like of shape (n_samples,), or a fitted model
         Cluster of each row. A model labels the rows itself, and says how gaps are marked.
     top : int, default=None
-        So many features of each cluster; None: all.
+        At most so many features of each cluster; None for all.
     feature_names : sequence of str, default=None
-        None: those of a data frame, or x0, x1, ...
+        None for those of a data frame, or x0, x1, ...
     missing_values : float, default=nan
         How gaps are marked in dense input.
 
@@ -182,24 +182,21 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
         d = np.clip(d, -LARGEST, LARGEST)
         error_d = np.sqrt(1.0 / c1 + 1.0 / c0)
         z_d = np.where(d == 0.0, 0.0, _as_normal(np.abs(d) / error_d, freedom))
-        q1, q0 = np.minimum(c1 / n1, 1.0), np.minimum(c0 / n0, 1.0)
+        q1, q0 = c1 / n1, c0 / n0
         h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
         error_h = np.sqrt(1.0 / n1 + 1.0 / n0)
         z_h = np.abs(h) / error_h
-        score = np.where(z_h > z_d, z_h, z_d)
-        score = np.where((n1 > 0) & (n0 > 0) & np.isfinite(score), score, 0.0)
+        score = np.where(z_h > z_d, z_h, z_d)  # of a cluster without rows h is NaN and d 0
         d, h, q1, q0, by_gaps = d[0], h[0], q1[0], q0[0], (z_h > z_d)[0]
         effect = np.where(by_gaps, np.abs(h), np.abs(d))
         quantile = stdtrit(np.maximum(freedom[0], 1.0), 0.975)
         width = np.where(by_gaps, 1.96 * error_h, quantile * error_d[0])
-    apart = (n1 > 0) & (n0 > 0) & np.isfinite(effect)
-    effect, width = np.where(apart, effect, 0.0), np.where(apart & (effect > 0), width, 0.0)
+        width = np.where(effect > 0, width, 0.0)
     return Contrasts(
         effect, effect - width, effect + width,
         np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
         np.where(c1 > 0, m1 + shift, np.nan)[0], np.where(c0 > 0, m0 + shift, np.nan)[0],
-        np.where(n1 > 0, q1, np.nan), np.where(n0 > 0, q0, np.nan),
-        _beyond_chance(score[0], score[1:]),
+        q1, q0, _beyond_chance(score[0], score[1:]),
     )  # fmt: skip
 
 
