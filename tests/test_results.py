@@ -366,10 +366,37 @@ def edge_of_batch_shifts(X):
 
 
 def edge_of_counts(X):
-    """Most are zero."""
-    counts = np.floor(np.nan_to_num(np.abs(X)) ** 3)
-    model = BASELINES["scimpute"](2, random_state=0).fit(counts)
-    return {"centers": np.sort(model.cluster_centers_, axis=0)}
+    """Most are zero, or few of them and one cell is unlike all others."""
+    found = []
+    for counts in (np.nan_to_num(np.abs(X)) ** 3, 20.0 * np.nan_to_num(np.abs(X)) + 3.0):
+        counts = np.floor(counts)
+        counts[-1] *= np.arange(X.shape[1]) % 3
+        model = BASELINES["scimpute"](2, random_state=0).fit(counts)
+        found.append([np.sort(model.cluster_centers_, axis=0), np.sort(model.imputed_, axis=0)])
+    return {f"{i} {j}": one for i, pair in enumerate(found) for j, one in enumerate(pair)}
+
+
+def edge_of_baselines(X):
+    models = {name: BASELINES[name](2, random_state=0).fit(X) for name in SIMPLE}
+    return {
+        name: {
+            "centers": np.sort(one.cluster_centers_, axis=0),
+            "sizes": np.sort(np.bincount(one.labels_)),
+        }
+        for name, one in models.items()
+    }
+
+
+def edge_of_lost(X):
+    """With a feature that is never observed and a constant one."""
+    X = np.column_stack([X, np.full(len(X), np.nan), np.ones(len(X))])
+    ways = [("mcar", 0.0), ("mnar0", 0.0), ("mnar1", 0.0), ("mnar2", 0.0), ("limit", 0.0),
+            ("limit", 0.5)]  # fmt: skip
+    return {
+        f"{way} {strength}": np.isnan(ampute(X, way, strength=strength, softness=soft, rng=0))
+        for way, soft in ways
+        for strength in (0.0, 0.3, 1.0)
+    }
 
 
 def words_among_numbers(n):
@@ -392,6 +419,7 @@ def words_among_numbers(n):
     return np.concatenate([*found.values()])
 
 
+SIMPLE = ("zero", "mean", "knn", "qrilc", "minprob", "pca", "kpod", "rkpod", "fwpd")
 FEW = [(n, p) for n in (2, 3, 4, 6, 10) for p in (1, 3)]
 EDGES = {
     "choice": (partial(choice, k=2), FEW),
@@ -406,7 +434,9 @@ EDGES = {
     "embedding": (plane, SIZES),
     "codes": (edge_of_codes, SIZES),
     "batch-shifts": (edge_of_batch_shifts, FEW),
-    "counts": (edge_of_counts, [(12, 8), (16, 5)]),
+    "counts": (edge_of_counts, [(12, 8), (16, 5), (24, 12)]),
+    "baselines": (edge_of_baselines, FEW),
+    "lost": (edge_of_lost, FEW),
     "mixtures": (edge_of_mixtures, [(6, 1), (6, 3), (13, 2)]),
 }
 
