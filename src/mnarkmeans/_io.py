@@ -25,11 +25,11 @@ MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
 
 
 @contextmanager
-def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Iterator[Path]:
+def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A hidden path to write to; when the block ends well, the file there becomes `target`.
 
-    A link is followed: the file it points to is replaced. The hidden name (another one each time,
-    unless it is given) has no ending, so a writer must be given the format.
+    A link is followed: the file it points to is replaced. The hidden name, another one each time,
+    has no ending, so a writer must be given the format.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def replacing(target: str | os.PathLike[str], hidden: Path | None = None) -> Ite
     """
     place = Path(os.path.realpath(target))
     # Short, whatever the name is: nearly all of the 255 bytes a name may have are the user's.
-    hidden = hidden or place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
+    hidden = place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
     try:
         yield hidden
         flush(hidden)
