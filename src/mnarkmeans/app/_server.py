@@ -195,7 +195,7 @@ class App:
         except ValueError:
             given = None
         if not isinstance(given, dict):
-            raise Refused("The request is not one of this page.")
+            raise Refused("The app does not understand this request.")
         path = self.files.get(str(given.get("file"))) if given.get("file") else file
         if path is None:
             raise Refused("This file is no longer here; drop it again.", 404)

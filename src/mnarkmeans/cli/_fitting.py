@@ -68,8 +68,8 @@ def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job
     )
     for name in classes:
         if name not in table.labels:
-            raise UserError(f"with --transpose, {name!r} says nothing about the rows; give it in "
-                            "a file of --annotations")  # fmt: skip
+            raise UserError(f"with --transpose, column {name!r} does not describe the rows to be "
+                            "clustered; give it in a file with --annotations")  # fmt: skip
     table.annotations |= {name: list(values) for name, values in table.labels.items()}
     if not source.as_is:
         _check_advice(source, table)
@@ -120,10 +120,10 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
         with open(word, newline="", encoding="utf-8-sig") as stream:
             numbers = {row[0]: as_number(row[1]) for row in list(csv.reader(stream))[1:] if row}
     except (ValueError, IndexError, OSError, csv.Error) as error:
-        raise UserError(f"{word} must have a header and two columns, feature,value") from error
+        raise UserError(f"{word} must have a header and the columns feature and value") from error
     for feature in preparation.features:
         if numbers.get(feature) is None:
-            raise UserError(f"{word} gives no number for the feature {feature!r}")
+            raise UserError(f"{word} has no number for the feature {feature!r}")
     return preparation.reference(np.array([numbers[name] for name in preparation.features]))
 
 
