@@ -117,8 +117,8 @@ class Missing(NamedTuple):
         return np.maximum(self.sizes - self.counts, 0.0)
 
     def slope(self, included: Any = True) -> float:
-        """Slope >= 0 of the log odds on the distance from the reference, of the features included
-        (p,), by Newton's method."""
+        """Slope >= 0 of the log odds on the distance from the reference, of all or of the features
+        included (p,), by Newton's method."""
         away, slope = self.away * included, 0.0
         for _ in range(4):
             q = expit(self.feature_odds + slope * away)
@@ -391,28 +391,28 @@ def choose(
             candidates += judge.fit(best.ladder, best.name, penalty[None])
             candidates.sort(key=lambda candidate: (candidate.ladder, candidate.lam))
         behind = standard_errors(candidates, judge.weights)
-        alike = np.array([candidate.ladder == best.ladder for candidate in candidates])
-        near = np.flatnonzero(alike & (behind >= behind[alike].max() - MARGIN))
-        equal = [candidates[i] for i in near]
-        taken = min(equal, key=lambda one: float(sample.weights @ mixture.distances(one)))
-        missing = judge.missing_by_cluster(taken)
+        in_ladder = np.array([candidate.ladder == best.ladder for candidate in candidates])
+        near = np.flatnonzero(in_ladder & (behind >= behind[in_ladder].max() - MARGIN))
+        as_good = [candidates[i] for i in near]
+        chosen = min(as_good, key=lambda one: float(sample.weights @ mixture.distances(one)))
+        missing = judge.missing_by_cluster(chosen)
     table = _table([
         (one.lam, one.name, p - one.n_spared if one.lam > 0.0 else 0,
          np.average(one.scores.sum(axis=1), weights=judge.weights), below)
         for one, below in zip(candidates, behind, strict=True)
     ])  # fmt: skip
     missingness = Missingness(
-        taken.lam, taken.name, table, (equal[0].lam, equal[-1].lam), mixture.mechanisms,
-        missing.explained(), taken.n_spared if search else 0,
+        chosen.lam, chosen.name, table, (as_good[0].lam, as_good[-1].lam), mixture.mechanisms,
+        missing.explained(), chosen.n_spared if search else 0,
         "mechanism" if judge.mixture else "score",
     )  # fmt: skip
-    lam = next((lam for lam in lams if np.max(lam) == taken.lam), taken.lam)
-    if search and taken.n_spared:
-        lam = np.full(p, taken.lam)
-        lam[columns[taken.penalty == 0.0]] = 0.0
-    whole = replace(observed, reference=references[taken.name]).take(rows)
-    centers = centers_of_partition(whole, taken.labels[0], k, lam, threads)
-    return Choice(lam, references[taken.name], missingness, centers)
+    lam = next((lam for lam in lams if np.max(lam) == chosen.lam), chosen.lam)
+    if search and chosen.n_spared:
+        lam = np.full(p, chosen.lam)
+        lam[columns[chosen.penalty == 0.0]] = 0.0
+    whole = replace(observed, reference=references[chosen.name]).take(rows)
+    centers = centers_of_partition(whole, chosen.labels[0], k, lam, threads)
+    return Choice(lam, references[chosen.name], missingness, centers)
 
 
 class Candidate(NamedTuple):
@@ -470,17 +470,17 @@ class Judge:
             labels = self._labels(first, middle, self._centers(first, middle, self.pools[first]))
             columns = np.arange(self.sample.n_features)
             self.mixture = fit_mixtures(self.sample, self.references, labels[0, 0], columns, True)
-        some = penalties.any(axis=1)
-        found = self.fit(-1, first, penalties[~some])
+        positive = penalties.any(axis=1)
+        candidates = self.fit(-1, first, penalties[~positive])
         for ladder, name in enumerate(self.references):
-            found += self.fit(ladder, name, penalties[some])
+            candidates += self.fit(ladder, name, penalties[positive])
         if not search or self.few:
-            return found
+            return candidates
         for ladder, name in enumerate(self.references, start=len(self.references)):
-            follow = self.missing_by_cluster(found[0], name).followers()
+            follow = self.missing_by_cluster(candidates[0], name).followers()
             if 0 < np.count_nonzero(follow) < len(follow):
-                found += self.fit(ladder, name, penalties[some] * follow)
-        return found
+                candidates += self.fit(ladder, name, penalties[positive] * follow)
+        return candidates
 
     def _fill_pools(self, penalties: np.ndarray) -> None:
         """For each reference and part, centres (3, k, p) from which all candidates go on: where the
@@ -519,16 +519,17 @@ class Judge:
     def fit(self, ladder: int, name: str, penalties: np.ndarray) -> list[Candidate]:
         """A candidate with its scores for each of the penalties (L, p). The same labels as those of
         the one before it predict the same."""
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         if not len(penalties):
-            return found
+            return candidates
         centers = self._centers(name, penalties, self.pools[name])
         labels = self._labels(name, penalties, centers)
         for fitted in zip(penalties, np.stack(centers, axis=1), labels, strict=True):
             new = Candidate(ladder, name, *fitted)
-            same = found and not self.few and np.array_equal(found[-1].labels, new.labels)
-            found.append(new._replace(scores=found[-1].scores if same else self._scores(new)))
-        return found
+            same = candidates and not self.few and np.array_equal(candidates[-1].labels, new.labels)
+            scores = candidates[-1].scores if same else self._scores(new)
+            candidates.append(new._replace(scores=scores))
+        return candidates
 
     def _scores(self, candidate: Candidate) -> np.ndarray:
         """(m, G), or (m, 1) where mixtures decide."""
@@ -560,12 +561,12 @@ class Judge:
             return candidates[0]
         return candidates[int(behind.argmax())]
 
-    def mixture_of(self, chosen: Candidate) -> Centers:
+    def mixture_of(self, candidate: Candidate) -> Centers:
         """The mixture with the clusters of a candidate and values missing around its reference."""
-        some = (chosen.penalty > 0.0) | (chosen.lam == 0.0)
-        columns = np.flatnonzero(self.sample.has_gaps & some)[:MIXTURE_COLUMNS]
-        reference = {chosen.name: self.references[chosen.name]}
-        return fit_mixtures(self.sample, reference, chosen.labels[0], columns, False)
+        included = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
+        columns = np.flatnonzero(self.sample.has_gaps & included)[:MIXTURE_COLUMNS]
+        reference = {candidate.name: self.references[candidate.name]}
+        return fit_mixtures(self.sample, reference, candidate.labels[0], columns, False)
 
     def missing_by_cluster(self, candidate: Candidate, name: str = "") -> Missing:
         """In all rows, by the labels of a candidate."""
