@@ -54,7 +54,7 @@ from ._solver import (
 
 LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 MARGIN = 1.0  # standard errors from which candidates are told apart
-PRIOR = 2.0  # rows that pull the mean of a cell (cluster, feature) to that of its feature
+PRIOR = 2.0  # rows (more than 1) that pull the mean of a cell (cluster, feature) to its feature's
 BLOCKS = 8  # of features; with fewer features mixtures decide
 FOLDS = 4  # if fewer than twice ENOUGH_ROWS
 N_STARTS = 4  # of each part of the rows

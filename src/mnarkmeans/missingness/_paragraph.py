@@ -16,9 +16,9 @@ METHOD = (
 )
 CHOICE = (
     "lam and the reference were chosen from the data by predicting held-out data: "
-    "each candidate was fitted to some of the rows, and blocks of features of the other rows, their "
-    "values and which of them are missing, were predicted from the other features of those rows "
-    "(bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). A penalty was "
+    "each candidate was fitted to some of the rows, and blocks of features of the other rows, "
+    "their values and which of them are missing, were predicted from the other features of those "
+    "rows (bi-cross-validation; Owen and Perry 2009, Fu and Perry 2020). A penalty was "
     "used only if it improved the prediction by more than one standard error; among values of lam "
     "within one standard error of the best, the one was used whose centres are nearest to those of "
     "a normal mixture with the likeliest missingness mechanism."
