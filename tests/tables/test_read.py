@@ -359,3 +359,7 @@ def test_parquet_with_levels_of_row_names_or_nested_columns(tmp_path):
     table = read_table(tmp_path / "nested.parquet")
     assert table.features == ["a", "b"]
     assert "left out 'many': nested values" in table.notes
+    with pytest.raises(TableError, match="nested values in column 'many'"):
+        read_table(frame.assign(many=[[1.0], [2.0], [], [3.0]]))
+    frame.assign(c=["0,5", "1,5", "2,5", "3,5"]).to_parquet(tmp_path / "commas.parquet")
+    assert read_table(tmp_path / "commas.parquet", decimal=",").values[1, 2] == 1.5

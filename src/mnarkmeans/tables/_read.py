@@ -27,8 +27,8 @@ TEXT = {".csv", ".tsv", ".txt", ".tab", ".gct", ".cdt"}
 BINARY = {".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".npz": "npz", ".h5ad": "h5ad",
           ".xlsx": "xlsx", ".zarr": "zarr"}  # fmt: skip
 OPTIONS_OF_FORMATS = {
-    "delimiter": ("text",), "encoding": ("text",), "header": ("text",), "decimal": ("text", "xlsx"),
-    "sheet": ("xlsx",), "layer": ("h5ad", "zarr", "anndata"),
+    "delimiter": ("text",), "encoding": ("text",), "header": ("text",), "sheet": ("xlsx",),
+    "decimal": ("text", "xlsx", "parquet"), "layer": ("h5ad", "zarr"),
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def read_content(source: Any, options: ReadOptions) -> Content:
     kind = format_of(path)
     for name, kinds in OPTIONS_OF_FORMATS.items():
         if getattr(options, name) is not None and kind not in kinds:
-            raise TableError(f"--{name} is for {' and '.join(kinds[:2])} files, not {path.name}")
+            raise TableError(f"--{name} is for {' and '.join(kinds)} files, not {path.name}")
     try:
         content = READERS[kind](path, options)
         if set(content.names) >= DIANN:
@@ -90,6 +90,9 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
         raise TableError(f"{where} has names in several levels; apply frame.reset_index() first")
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     check_unique(where, frame.columns)
+    for name in frame.columns[frame.dtypes == object]:
+        if not frame[name].dropna().head(1).map(pd.api.types.is_hashable).all():
+            raise TableError(f"{where} has nested values in column {name!r}; leave it out")
     if not isinstance(frame.index, pd.RangeIndex):
         name, names = str(frame.index.name or "id"), frame.index.astype(object)
         frame = frame.reset_index(drop=True)
@@ -98,7 +101,8 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
                if getattr(dtype, "kind", "O") in "fiu" and not may_name_rows(name)
                and name != options.id_column]  # fmt: skip
     matrix = frame[numeric].to_numpy(dtype=np.float64, na_value=np.nan)
-    return Content(list(frame.columns), matrix, frame.drop(columns=numeric), **more)
+    return Content(list(frame.columns), matrix, frame.drop(columns=numeric),
+                   decimal=options.decimal or ".", **more)  # fmt: skip
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:

@@ -228,7 +228,7 @@ class _Tidy:
         if np.isinf(stored).any():  # it has no distance to anything
             i, j = np.argwhere(np.isinf(table.dense()))[0]
             raise TableError(f"column {used[j]!r} holds an infinite value in row {ids[i]!r}; if it "
-                             "means missing add --missing-value inf")  # fmt: skip
+                             "means missing add --missing-value \"inf\"")  # fmt: skip
         if not options.transpose:
             return table
         return table.transposed(named=id_column is not None or named_by_file)
@@ -398,7 +398,8 @@ class _Tidy:
             if self.of_model:
                 what = f"numbers in the columns of the model, such as {min(wanted, default='V1')!r}"
             why = reasons[:200] or "it has no such column"
-            raise TableError(f"{self.name} has no {what} ({why}); is the --delimiter right?")
+            hint = "; is the --delimiter right?" if "delimiter" in content.source else ""
+            raise TableError(f"{self.name} has no {what} ({why}){hint}")
 
 
 def _rule(rule: str) -> tuple[str, str]:
