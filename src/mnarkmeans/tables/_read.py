@@ -90,7 +90,7 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
         raise TableError(f"{where} has names in several levels; apply frame.reset_index() first")
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     check_unique(where, frame.columns)
-    for name in frame.columns[frame.dtypes == object]:
+    for name in frame.select_dtypes(object):
         if not frame[name].dropna().head(1).map(pd.api.types.is_hashable).all():
             raise TableError(f"{where} has nested values in column {name!r}; leave it out")
     if not isinstance(frame.index, pd.RangeIndex):
