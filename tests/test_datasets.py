@@ -72,6 +72,9 @@ def test_usoskin(data_folder):
     counts = load_usoskin(data_folder, preparation="counts", max_missing=None)
     logged = load_usoskin(data_folder, preparation="log1p", max_missing=None)
     assert counts.data.shape == logged.data.shape == (622, 452)
+    gaps = np.sort((counts.data == 0).sum(axis=0))
+    fewer = load_usoskin(data_folder, preparation="counts", max_missing=gaps[200])
+    assert fewer.data.shape[1] == np.count_nonzero(gaps <= gaps[200])
     np.testing.assert_array_equal(np.isnan(logged.data), counts.data == 0)
     np.testing.assert_allclose(np.nan_to_num(logged.data), np.log1p(counts.data))
     with pytest.raises(ValueError, match="found 'zscore'"):
