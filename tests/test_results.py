@@ -419,6 +419,29 @@ def words_among_numbers(n):
     return np.concatenate([*found.values()])
 
 
+NAMES = (
+    "Mass", "Mass [kDa]", "Mol. weight", "Retention time [min]", "CV [%]", "p-value", "q value",
+    "log2 fold change", "m/z", "Sequence length", "Score 2", "Mean Ctrl", "QC 1", "Blank_2",
+    "pooled", "sample 3", "gene", "min", "counted",
+)  # fmt: skip
+
+
+def further_column(name):
+    """Beside proteins in samples: is it advised to leave the column out, and how is it read?"""
+    found = {}
+    for n in (3, 4, 5, 6, 12):
+        frame = pd.DataFrame(measurements("log", n, 6), columns=[f"ctrl {j}" for j in range(6)])
+        frame.insert(0, "Protein IDs", [f"P{i}" for i in range(n)])
+        frame[name] = np.arange(1, n + 1) if name == "counted" else 0.5 * np.arange(n) ** 2
+        try:
+            given = advise(frame)
+        except ValueError as error:
+            found[str(n)] = str(error)
+        else:
+            found[str(n)] = [given.command("t.csv"), *map(str, given.table.left_out)]
+    return found
+
+
 SIMPLE = ("zero", "mean", "knn", "qrilc", "minprob", "pca", "kpod", "rkpod", "fwpd")
 FEW = [(n, p) for n in (2, 3, 4, 6, 10) for p in (1, 3)]
 EDGES = {
@@ -463,6 +486,7 @@ CASES = {
     **{f"readings-{n}-{p}": (readings, n, p) for n in (1, 2, 3) for p in (1, 2, 3)},
     **{f"words-{n}": (words_among_numbers, n) for n in (3, 5, 10, 20, 60)},
     **{f"measurements-{kind}": (edge_of_advice, kind) for kind in MEASUREMENTS},
+    **{f"column-{name}": (further_column, name) for name in NAMES},
     "preparations": (preparations,),
     "mini-batches": (mini_batches, table("decay", n=120)),
     "batches": (batches,),

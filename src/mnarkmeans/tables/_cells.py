@@ -203,8 +203,8 @@ _ROLES = {
     "control": "qc qcs pool pools pooled blank blanks blk calibrator empty",
     "statistic": "mean average median sd std stdev sem cv rsd pvalue padj qvalue fdr fc logfc "
     "foldchange",
-    "description": "length mass mz rt charge score weight coverage peptides",
-    "unit": "min k da mol row protein sequence",  # beside a description
+    "description": "length mass mz rt retention charge score weight coverage peptides",
+    "unit": "min k da mol time row protein sequence",  # beside a description
 }
 ROLES = {role: frozenset(words.split()) for role, words in _ROLES.items()}
 STATISTICS = ({"p", "value"}, {"q", "value"}, {"p", "val"}, {"fold", "change"})  # in two words
