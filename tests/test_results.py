@@ -210,14 +210,11 @@ def numbers(value):
 
 
 def page(model):
-    """The numbers of each section of a report, and the places in each of its charts."""
+    """The numbers of each section of a report, those of its charts among them."""
     X = table("decay", n=90, p=6)
     told = {"age": np.arange(len(X)) % 7, "sex": np.array(["f", "m", "m"])[np.arange(len(X)) % 3]}
     made = report(model.fit(X), X, annotations=told)
-    charts = re.findall("<svg viewBox.*?</svg>", made.html, re.DOTALL)
-    places = [re.findall(r'(?<=[" ,MCL])-?[0-9.]+(?=[" ,CLZ])', chart) for chart in charts]
-    sections = {name: numbers(own) for name, own in made.page.items() if name not in NOT_RESULTS}
-    return sections | {f"chart {i}": np.array(own, float) for i, own in enumerate(places)}
+    return {name: numbers(own) for name, own in made.page.items() if name not in NOT_RESULTS}
 
 
 def cells():
