@@ -57,7 +57,7 @@ INFINITE = np.where(SMALL == 6, np.inf, SMALL)
         ({"n_jobs": 0}, "n_jobs == 0"),
         ({"sample_weight": [1.0, 1.0]}, "sample_weight"),
         ({"sample_weight": [1.0, -1.0, 1, 1]}, "(?i)negative"),
-        ({"sample_weight": [0.0] * 4}, "0 for every row|at least one non-zero"),
+        ({"sample_weight": [0.0] * 4}, "zero for every row|at least one non-zero"),
         ({"table": INFINITE}, "infinity: inf in row 3, column 1"),
         ({"table": np.full((4, 2), -np.inf)}, "infinity: -inf in row 0, column 0"),
         ({"table": np.full((4, 2), np.nan)}, "All 4 x 2 values are missing"),

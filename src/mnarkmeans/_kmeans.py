@@ -35,7 +35,7 @@ from ._solver import (
     assign_rows,
     effective_threads,
     finish,
-    row_distances,
+    model_centers,
     run_starts,
     with_component_start,
 )
@@ -110,7 +110,9 @@ class CentersModel(
         """Square root of the penalised distance of each row to every centre: (n_samples,
         n_clusters)."""
         observed = self._observe(X)
-        return row_distances(observed, self.cluster_centers_, self.lam_, self._threads())
+        centers = model_centers(observed, self.cluster_centers_[None], self.lam_)
+        dtype, threads = observed.dtype, self._threads()
+        return core.distances(observed.table, centers, dtype, threads, roots=True)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the distances of the rows to the centres."""

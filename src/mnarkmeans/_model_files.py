@@ -28,7 +28,7 @@ from ._io import join, pack, split, unpack, write_together
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS, effective_threads
-from ._validation import check_missing_values, is_named, unnamed
+from ._validation import check_missing_values, is_named
 
 FORMAT = "mnarkmeans-model"
 FORMAT_VERSION = 2
@@ -79,6 +79,8 @@ def save_model(
     """
     folder, arrays = Path(folder), dict[str, np.ndarray]()
     names = feature_names or getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = unnamed(estimator.n_features_in_)
     if not isinstance(estimator, MNARMixture):
         estimator = as_kmeans(estimator)
     kind, params = type(estimator).__name__, estimator.get_params(deep=False)
@@ -103,7 +105,7 @@ def save_model(
         "format_version": FORMAT_VERSION,
         "written_by": f"mnarkmeans {__version__}",
         "estimator": kind,
-        "feature_names": [*map(str, unnamed(estimator.n_features_in_) if names is None else names)],
+        "feature_names": [*map(str, names)],
     }
     try:
         for part, value in zip(PARTS, (params, fitted, extra or {}), strict=True):
@@ -116,6 +118,11 @@ def save_model(
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     # Half of a new model beside half of the old one would be neither.
     write_together({folder / JSON_NAME: f"{text}\n".encode(), folder / ARRAYS_NAME: packed})
+
+
+def unnamed(p: int) -> list[str]:
+    """V1, V2, ...: what features are called that have no names."""
+    return [f"V{j + 1}" for j in range(p)]
 
 
 def as_kmeans(model: Any) -> MNARKMeans:

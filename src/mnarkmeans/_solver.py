@@ -324,18 +324,9 @@ def centers_of_partition(
     return start.mu[0]
 
 
-# --- what fitted centres say of rows --------------------------------------------------------------
-
-
 def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
     """Labels (n, G) of every row for the centres (G, k, p) of G models; lam as in ``penalties``."""
     return core.assign(observed.table, model_centers(observed, centers, lam), threads).T
-
-
-def row_distances(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
-    """Square root of the loss (n, k) of every row at every centre (k, p)."""
-    model = model_centers(observed, centers[None], lam)
-    return core.distances(observed.table, model, observed.dtype, threads, roots=True)
 
 
 # --- a start from principal components ------------------------------------------------------------

@@ -128,19 +128,11 @@ def like_input(values: np.ndarray, like: Any) -> Any:
     return values
 
 
-def unnamed(p: int) -> list[str]:
-    """V1, V2, ...: what columns are called that have no names."""
-    return [f"V{j + 1}" for j in range(p)]
-
-
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    """(n,) float64, finite, not negative, not all 0."""
+    """(n,) float64, finite and not negative."""
     if sample_weight is None:
         return np.ones(X.shape[0])
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for every row; at least one row must count.")
-    return weights
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 # --- sparse matrices ------------------------------------------------------------------------------
