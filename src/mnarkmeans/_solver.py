@@ -365,8 +365,8 @@ def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | N
     """(n, d) scores of the rows on the leading components of sqrt(W) (x - m): block Krylov method.
 
     W is 1 where observed and lam in gaps, m the centre of all rows: in the gaps of feature j this
-    is one number, so that they may be filled with m + sqrt(lam) (c - m). None if there are no
-    components: rows that are all the same, or numbers that float32 does not have.
+    is one number, so that they may be filled with m + sqrt(lam) (c - m). None if every value is at
+    that centre.
     """
     seen = part.summary.counts
     weight = seen + lam * (part.weights.sum() - seen)
@@ -375,7 +375,7 @@ def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | N
     values = zero_filled(part.source, point, part.missing)[0]
     entries = values.data if part.is_sparse else values
     scale = max(entries.max(initial=0.0), -entries.min(initial=0.0))
-    if not 0.0 < scale < math.inf:
+    if scale == 0.0:
         return None
     entries /= scale
     values = values.astype(np.float32)
@@ -391,6 +391,4 @@ def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | N
         axes = np.linalg.qr(np.hstack(blocks))[0]
         scores = values @ axes - mean @ axes
         _, turn = np.linalg.eigh(scores.T @ (shares[:, None] * scores))
-        scores = scores @ turn[:, : -d - 1 : -1]
-    usable = np.isfinite(scores).all() and scores.any()
-    return scores.astype(np.float64) if usable else None
+        return (scores @ turn[:, : -d - 1 : -1]).astype(np.float64)
