@@ -290,11 +290,20 @@ def test_names_of_columns_are_kept(tmp_path):
         again.predict(frame.rename(columns={"a": "z"}))
 
 
-def test_a_mixture_with_wrong_marks_of_gaps_is_refused(tmp_path):
+def test_a_mixture_with_a_wrong_mechanism_is_refused(tmp_path):
     MNARMixture(2, mechanism="decay", random_state=0).fit(CLUSTERS).save(tmp_path)
+    stored = json.loads((tmp_path / "model.json").read_text())["fitted"]["missingness_"]
+    for field, value, message in (
+        ("mechanism", ["decay"], "unknown mechanism"),
+        ("scores", 3, "missingness_/scores must be an object"),
+        ("parameters", {"t": 1.0, "c": 1.5}, "c must be from 0 to 1"),
+    ):
+        rewrite(tmp_path, fitted__missingness_=stored | {field: value})
+        refused(tmp_path, message)
     with np.load(tmp_path / "model.npz") as archive:
         arrays = dict(archive) | {"fitted/has_gaps": np.zeros(2, bool)}
     replace_arrays(tmp_path, pack(arrays))
+    rewrite(tmp_path, fitted__missingness_=stored)
     refused(tmp_path, "has_gaps must be 4 times")
 
 
@@ -332,11 +341,20 @@ JSON_VALUES = st.recursive(
 )  # fmt: skip
 
 
+def files_of(model, folder, names):
+    save_model(model, folder, feature_names=list(names), extra={"spread": np.ones(3)})
+    return {name: (folder / name).read_bytes() for name in ("model.json", "model.npz")}
+
+
 @pytest.fixture(scope="module")
 def whole(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    save_model(model, folder, feature_names=["a", "b", "c"], extra={"spread": np.ones(3)})
-    return {name: (folder / name).read_bytes() for name in ("model.json", "model.npz")}
+    return files_of(model, tmp_path_factory.mktemp("model"), "abc")
+
+
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory):
+    model = MNARMixture(2, mechanism="class", random_state=0).fit(CLUSTERS)
+    return files_of(model, tmp_path_factory.mktemp("mixture"), "abcd")
 
 
 def loaded(files):
@@ -358,8 +376,8 @@ def signed(document, arrays):
 
 def assert_usable(estimator):
     if estimator is not None:
-        distances = estimator.transform(np.zeros((2, estimator.n_features_in_)))
-        assert not np.isnan(distances).any()
+        ask = estimator.predict_proba if hasattr(estimator, "temper_") else estimator.transform
+        assert not np.isnan(ask(np.zeros((2, estimator.n_features_in_)))).any()
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.npz"])
@@ -372,15 +390,17 @@ def test_a_mutated_model_is_refused_or_predicts_the_same(whole, model, name, dat
 
 
 @given(data=st.data())
-def test_a_model_with_right_checksums_and_wrong_fields_is_refused_or_can_be_used(whole, data):
-    document = json.loads(whole["model.json"])
-    place = data.draw(st.sampled_from(sorted(document)))
-    if isinstance(document[place], dict) and document[place] and data.draw(st.booleans()):
-        inside = data.draw(st.sampled_from(sorted(document[place])))
-        document[place][inside] = data.draw(JSON_VALUES)
-    else:
-        document[place] = data.draw(JSON_VALUES)
-    assert_usable(loaded(signed(document, whole["model.npz"])))
+def test_a_model_with_right_checksums_and_wrong_fields_is_refused_or_can_be_used(
+    whole, mixture, data
+):
+    files = data.draw(st.sampled_from([whole, mixture]))
+    document = json.loads(files["model.json"])
+    inside, place = document, data.draw(st.sampled_from(sorted(document)))
+    while isinstance(inside[place], dict) and inside[place] and data.draw(st.booleans()):
+        inside = inside[place]
+        place = data.draw(st.sampled_from(sorted(inside)))
+    inside[place] = data.draw(JSON_VALUES)
+    assert_usable(loaded(signed(document, files["model.npz"])))
 
 
 @given(data=st.data())

@@ -325,12 +325,12 @@ def _checked_missingness(stored: Any, sizes: dict[str, int]) -> MixtureMissingne
     if not isinstance(stored, dict) or set(stored) != set(MixtureMissingness._fields):
         raise ValueError(f"missingness_ must have {', '.join(MixtureMissingness._fields)}")
     name = stored["mechanism"]
-    if name not in MECHANISMS:
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise ValueError(f"missingness_ has the unknown mechanism {name!r:.40}")
     rules = {"parameters": MECHANISMS[name].own_parameters}
     for field in ("log_likelihoods", "scores"):
-        compared = set(MECHANISMS) & set(stored[field])
-        rules[field] = dict.fromkeys(compared, Parameter("", least=ANY))
+        compared = stored[field] if isinstance(stored[field], dict) else {}
+        rules[field] = dict.fromkeys(set(MECHANISMS) & set(compared), Parameter("", least=ANY))
     numbers = {f: _numbers(f"missingness_/{f}", stored[f], rules[f], sizes) for f in rules}
     return MixtureMissingness(name, **numbers)
 
