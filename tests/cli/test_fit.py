@@ -166,12 +166,12 @@ def test_report_is_drawn_again(fitted):
 
 def test_select_agrees_with_the_estimator(tables, tmp_path, frame):
     done = do(
-        "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 3,
+        "select", tables / "t.csv", "-k", "2:3", "--lams", "0,0.5,2", "--splits", 3, "--starts", 1,
         "--json", "-o", tmp_path / "out",
     )  # fmt: skip
     summary = json.loads(done.out)
     assert names(tmp_path / "out") == FILES | {"selection.csv"}
-    search = MNARKMeansCV([2, 3], lams=[0, 0.5, 2], n_splits=3, n_init=3, random_state=0)
+    search = MNARKMeansCV([2, 3], lams=[0, 0.5, 2], n_splits=3, n_init=1, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelectionWarning)
         search.fit(frame[list("abcde")])
