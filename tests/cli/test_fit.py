@@ -18,7 +18,7 @@ from commands import COMMAND, FILES, do, labels, names, read_json, refused, rows
 from lab_files import maxquant
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeansCV, SelectionWarning
+from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning
 from mnarkmeans.cli import _console
 from mnarkmeans.cli._main import VERBS
 
@@ -110,6 +110,14 @@ def test_references_for_features_in_rows(tmp_path, frame):
     do("predict", "file", "t.csv", "-o", "p.csv", cwd=tmp_path)
     for file in "number/labels.csv", "p.csv":
         assert rows(tmp_path / file) == rows(tmp_path / "file" / "labels.csv")
+
+
+def test_center_makes_the_mean_of_each_feature_the_reference(tables, tmp_path, frame):
+    do("fit", tables / "t.csv", "-k", 2, "--lam", 0.5, "--center", "-o", "out", cwd=tmp_path)
+    X = frame[list("abcde")]
+    model = MNARKMeans(2, lam=0.5, reference=X.mean(), n_init=20, random_state=0).fit(X)
+    summary = read_json(tmp_path / "out" / "summary.json")
+    assert summary["inertia"] == pytest.approx(model.inertia_)
 
 
 def test_nothing_is_overwritten_without_force(tables, tmp_path):
