@@ -56,10 +56,15 @@ def by_rows(X: Any) -> Any:
 
 
 def to_dask(values: Any) -> Any:
-    """A Dask array of an array or CSR matrix in memory."""
-    size = CHUNK_BYTES * values.shape[0] // max(getattr(values, "data", values).nbytes, 1)
-    from_array = require("dask.array", "dask").from_array
-    return from_array(values, chunks=(max(1, size), -1), name=False, asarray=False)
+    """A Dask array of an array or CSR matrix in memory, which ``da.from_array`` would copy."""
+    da, delayed = require("dask.array", "dask"), require("dask", "dask").delayed
+    n = values.shape[0]
+    size = max(1, CHUNK_BYTES * n // max(getattr(values, "data", values).nbytes, 1))
+    blocks = (values[start : start + size] for start in range(0, n, size))
+    return da.concatenate([
+        da.from_delayed(delayed(block, pure=False, traverse=False), block.shape, block.dtype)
+        for block in blocks
+    ])  # fmt: skip
 
 
 def with_weights(X: Any, sample_weight: Any) -> list[tuple[Any, Any]]:
