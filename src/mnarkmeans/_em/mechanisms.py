@@ -43,17 +43,19 @@ ENTRIES_AT_ONCE = 1 << 20
 def entries(
     observed: Observed, features: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The observed entries of some features (p,) of bool: rows, features, which rise, and values
-    less the reference. Several features at a time."""
+    """The observed entries of some features (p,) of bool, in rows with a weight: rows, features,
+    which rise, and values less the reference. Several features at a time."""
     source = observed.source.tocsc() if observed.is_sparse else observed.source
+    counted = observed.weights > 0
     chosen, at_once = np.flatnonzero(features), max(1, ENTRIES_AT_ONCE // observed.n_rows)
     for begin in range(0, len(chosen), at_once):
         part = source[:, chosen[begin : begin + at_once]]
         if observed.is_sparse:
-            rows, values = part.indices, part.data
-            numbers = np.repeat(np.arange(part.shape[1]), np.diff(part.indptr))
+            kept = counted[part.indices]
+            rows, values = part.indices[kept], part.data[kept]
+            numbers = np.repeat(np.arange(part.shape[1]), np.diff(part.indptr))[kept]
         else:
-            seen = seen_in(part, observed.missing).T
+            seen = (seen_in(part, observed.missing) & counted[:, None]).T
             values, (numbers, rows) = part.T[seen], np.nonzero(seen)
         columns = chosen[begin + numbers]
         yield rows, columns, values.astype(np.float64) - observed.reference[columns]
@@ -79,19 +81,13 @@ class Values:
         self.missing_rate = np.clip(1.0 - observed.summary.counts / n_rows, 0.0, 1.0)  # (p,)
         self.missing_share = float(self.missing_rate.mean())
 
-    def _entries(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Features, values and weights of the entries of features with missing values."""
-        for rows, columns, values in entries(self.observed, self.has_gaps):
-            weights = self.observed.weights[rows]
-            counted = weights > 0
-            yield columns[counted], values[counted], weights[counted]
-
     @cached_property
     def histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Squares of the values of all features: geometric means of bins, and their weights."""
         width, lowest, n_bins = 0.1, math.log(TINY), 1 << 14  # of log x^2, up to the largest float
         weight, logs = np.zeros((2, n_bins))
-        for _, values, weights in self._entries():
+        for rows, _, values in entries(self.observed, self.has_gaps):
+            weights = self.observed.weights[rows]
             log = np.log(np.maximum(values**2, TINY))
             place = ((log - lowest) / width).astype(np.intp)
             weight += np.bincount(place, weights, n_bins)
@@ -109,7 +105,7 @@ class Values:
     def nearest(self) -> np.ndarray:
         """(p,) the smallest distance from the reference; inf where no value could be missing."""
         nearest = np.full(len(self.has_gaps), np.inf)
-        for columns, values, _ in self._entries():
+        for _, columns, values in entries(self.observed, self.has_gaps):
             np.minimum.at(nearest, columns, np.abs(values))
         return nearest
 
@@ -119,9 +115,9 @@ class Values:
         p, n_bins = len(center), len(CUTS)
         weight, sums = np.zeros((2, p * n_bins))
         squares = np.zeros(p)
-        for columns, values, weights in self._entries():
+        for rows, columns, values in entries(self.observed, self.has_gaps):
             order = np.lexsort((values, columns))
-            values, weights = values[order], weights[order]
+            values, weights = values[order], self.observed.weights[rows[order]]
             first = np.r_[True, (np.diff(values) > 0) | (np.diff(columns) > 0)]  # of equal values
             weights = np.bincount(np.cumsum(first) - 1, weights)
             values, columns = values[first], columns[first]

@@ -169,9 +169,6 @@ def read_weights(weights: Any, n_rows: int) -> np.ndarray:
 SHARE_OF_MEMORY = 0.6  # blocks that need more than this share are read anew in every pass
 SAMPLE_ROWS, SAMPLE_ENTRIES = 50_000, 1 << 24  # whichever is less
 
-Work = Callable[..., Any]  # (block, number of its first row, *common) -> part
-Merge = Callable[[list[Any]], Any]  # parts -> one of their kind
-
 
 @dataclass(frozen=True)
 class Blocks:
@@ -192,7 +189,7 @@ class Blocks:
     def means(self) -> np.ndarray:
         return self.summary.means(self.reference)
 
-    def reduce(self, work: Work, merge: Merge, *common: Any) -> Any:
+    def reduce(self, work: Callable[..., Any], merge: Callable[..., Any], *common: Any) -> Any:
         """merge of [work(block, number of its first row, *common) for every block]."""
         delayed = require("dask", "dask").delayed
         # Each travels once, as a task of its own, and not within every task that needs it.
@@ -226,7 +223,7 @@ def _take_rows(block: Block, rows: np.ndarray) -> tuple[Any, np.ndarray]:
     return with_nan(block.source[rows], block.missing), block.weights[rows]
 
 
-def _tree(parts: list[Any], merge: Merge) -> Any:
+def _tree(parts: list[Any], merge: Callable[..., Any]) -> Any:
     """The sum of all parts, lazy or not, always added in the same order: 8 at a time."""
     while True:
         parts = [merge(parts[start : start + 8]) for start in range(0, len(parts), 8)]
