@@ -88,8 +88,9 @@ def test_rows_of_next_to_no_weight_say_nothing():
             assert next(found) == pytest.approx(next(found), abs=tolerance)
 
 
-def test_every_number_of_threads_chooses_the_same():
-    X = lost(n=500, p=20)[0]
+@pytest.mark.parametrize("n", [500, 1500])
+def test_every_number_of_threads_chooses_the_same(n):
+    X = lost(n=n, p=20)[0]
     one, two = auto(X, n_jobs=1), auto(X, n_jobs=2)
     np.testing.assert_array_equal(one.lam_, two.lam_)
     for name in ("score", "behind"):
@@ -332,12 +333,13 @@ def test_equal_rows_with_gaps_are_one_cluster_and_no_error():
     assert np.isfinite(model.missingness_.candidates["score"]).all()
 
 
-def test_rows_of_hardly_any_weight_hide_nothing_of_the_others():
+@pytest.mark.parametrize("n", [400, 4000])
+def test_rows_of_hardly_any_weight_hide_nothing_of_the_others(n):
     """They lose high values, the others low ones."""
     rng = np.random.default_rng(0)
     centers = 3.0 * rng.choice([0.0, 1.0], size=(3, 10))
-    X = centers[rng.integers(3, size=400)] + rng.normal(size=(400, 10))
-    kept = np.arange(400) % 4 == 0
+    X = centers[rng.integers(3, size=n)] + rng.normal(size=(n, 10))
+    kept = np.arange(n) % 4 == 0
     lost = np.where(kept[:, None], np.exp(-(X**2)), 1.0 - np.exp(-0.3 * X**2))
     lost[:, 0] = 0.0
     X[rng.random(X.shape) < lost] = np.nan
