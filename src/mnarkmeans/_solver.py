@@ -303,7 +303,7 @@ def _starts_of(
 
 
 def finish(
-    observed: Observed, centers: np.ndarray, lam, threads: int = 1
+    observed: Observed, centers: np.ndarray, lam: Any, threads: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels (n,) that the centres (k, p) give, the loss by direct differences, rows per label.
 
@@ -324,7 +324,7 @@ def centers_of_partition(
     return start.mu[0]
 
 
-def assign_rows(observed: Observed, centers: np.ndarray, lam, threads: int = 1) -> np.ndarray:
+def assign_rows(observed: Observed, centers: np.ndarray, lam: Any, threads: int) -> np.ndarray:
     """Labels (n, G) of every row for the centres (G, k, p) of G models; lam as in ``penalties``."""
     return core.assign(observed.table, model_centers(observed, centers, lam), threads).T
 
