@@ -344,8 +344,8 @@ def with_component_start(
     k-means++ takes single rows as centres. With many features the noise of a row outweighs what
     separates the groups; components average most of it away.
     """
-    n_starts, k, p = centers.shape
-    if k == 1 or n_starts == 1 or p < WIDE * k:
+    _, k, p = centers.shape
+    if k == 1 or p < WIDE * k:
         return centers
     part = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
     penalty = penalties(lam, 1, p)[0]
