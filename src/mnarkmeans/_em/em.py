@@ -136,16 +136,16 @@ class EM:
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
         """Sums over the rows for given posteriors (n, k), of values less the means; the same
         around any reference."""
-        shared = memberships * self.observed.weights[:, None]
-        sizes = shared.sum(axis=0)
-        if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
-            shared = sparse.csr_array(shared)
-        totals = np.zeros((3, memberships.shape[1], self.observed.n_features))
+        sizes = (memberships * self.observed.weights[:, None]).sum(axis=0)
+        totals = np.zeros((3, len(sizes), self.observed.n_features))
         for begin in range(0, len(memberships), ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
-            rows = self.observed.source[part]
+            rows, shared = self.observed.source[part], memberships[part]
+            shared = shared * self.observed.weights[part, None]
+            if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
+                shared = sparse.csr_array(shared)
             values, seen = zero_filled(rows, self.observed.means, self.observed.missing)
-            totals += [(each.T @ shared[part]).T for each in (values, seen, values**2)]
+            totals += [(each.T @ shared).T for each in (values, seen, values**2)]
         sums, counts, squares = totals
         return SoftSums(sizes, sums, counts, squares, 0.0, counts)
 

@@ -25,7 +25,7 @@ from .._observed import Observed
 from .._solver import STARTS, finish, log_line, run_starts
 from .._validation import is_auto
 from .em import EM, FEW_GAPS, FREEDOM, Parameters, State, posteriors, prior_weight
-from .mechanisms import MECHANISMS
+from .mechanisms import MECHANISMS, TINY
 
 FIRST_LAMS = (0.0, 0.5, 1.0)  # of the k-means fits that give the first partitions
 ENTRIES_OF_SAMPLE = 1 << 17  # size of the sample that these are fitted to
@@ -212,7 +212,7 @@ def tempered(memberships: np.ndarray, power: float) -> np.ndarray:
     """Memberships (n, k) raised to a power and normalised."""
     if power == 1.0:
         return memberships
-    raised = memberships**power
+    raised = np.exp(power * np.log(np.maximum(memberships, TINY)))
     return raised / raised.sum(axis=1, keepdims=True)
 
 
