@@ -359,9 +359,9 @@ def choose(
     *,
     lams: Sequence[Any] = LAMS,
     references: dict[str, np.ndarray] | None = None,
-    max_iter: int = 300,
-    tol: float = 1e-5,
-    threads: int = 1,
+    max_iter: int,
+    tol: float,
+    threads: int,
 ) -> Choice:
     """lam and reference for k clusters of a table: the same whatever the seed of the fit.
 
