@@ -268,6 +268,16 @@ def test_progress_is_reported(X, capsys):
     assert lines[-1] == f"iteration {model.n_iter_}: loss {model.inertia_:.6g}, 0 start(s) go on"
 
 
+@pytest.mark.parametrize(("persist", "once"), [(True, True), ("auto", True), (False, False)])
+def test_blocks_that_are_kept_are_read_once(X, persist, once, capsys):
+    reads = []
+    read = lambda rows: reads.append(len(rows)) or rows  # noqa: E731
+    table = da.from_array(X, chunks=(200, P)).map_blocks(read, dtype=float, meta=X[:0])
+    MNARKMeans(K, lam=0.7, init=start_of(X), persist=persist).fit(table)
+    assert (sum(reads) == len(X)) == once
+    assert capsys.readouterr().out == ""
+
+
 # --- mistakes -------------------------------------------------------------------------------------
 
 
