@@ -16,7 +16,7 @@ NAMED = [
     ("one standard error is ignored", "src/mnarkmeans/_choice.py",
      "behind[0] >= -MARGIN:", "behind[0] >= 0:"),
     ("features have a penalty without gain", "src/mnarkmeans/_choice.py",
-     "penalties[some] * follow", "penalties[some]"),
+     "penalties[positive] * depends", "penalties[positive]"),
     ("k with next to empty clusters is accepted", "src/mnarkmeans/_cv.py",
      "self.smallest_cluster >= few", "True"),
     ("memberships are raised to T", "src/mnarkmeans/_em/fit.py",

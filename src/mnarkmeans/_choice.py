@@ -1,30 +1,30 @@
 """lam="auto" and reference="auto": one score decides between candidates (lam, reference).
 
-A candidate is good if its clusters predict what they have not seen. It is fitted to some rows and
-judged on others, by cross-validation, or of large tables on one half of a sample: the features are
-cut into blocks, and each block of a row left out is predicted from the row's other blocks,
+A candidate is good if its clusters predict values they were not fitted to. It is fitted to some
+rows and scored on others, by cross-validation or, for large tables, on one half of a sample: the
+features are split into blocks, and each block of a held-out row is predicted from its other blocks,
 
     score_ig = log sum_l  w_lig  prod_{j in g}  P(r_ij | l)  f(x_ij | l)^r_ij   (r_ij: observed)
 
     w   weight of cluster l given the other blocks: its size times exp(-penalised cost / (2 noise))
     f   normal or Laplace, whichever fits the training rows better, around the mean of the cell
-        (cluster, feature), shrunk to the feature's mean by PRIOR rows, moved by the row's own
-        level of values as far as the feature follows it; one scale for each feature
+        (cluster, feature), shrunk to the feature's mean by PRIOR rows, plus the row's effect on
+        values times the feature's slope; one scale for each feature
     P   log odds = those of the feature + slope * (distance of the cell's mean from the reference,
-        in spreads of the feature, less its average) + the row's own level of observation; one
+        in spreads of the feature, less its average) + the row's effect on observation; one
         slope >= 0 for all features, 0 without a penalty
 
-All of this but a row's levels comes from the training rows (`Clusters`). The levels of a row are
-estimated without the block, so that gaps which follow the depth of a row say nothing; and gaps
-count only as far as they follow the magnitude of what was lost, not a run or a plate. Scores are
-compared in standard errors over rows and blocks; no penalty is taken unless the best candidate is
-more than one better (`Judge.best`).
+All but the row effects comes from the training rows (`ClusterStatistics`). Row effects are
+estimated without the block, so a row that misses much everywhere favours no candidate; missingness
+scores only where it depends on the size of the lost value. Scores are compared in standard errors
+over rows and blocks; there is no penalty unless the best candidate is more than one better
+(`Evaluator.best`).
 
-Features that lose values by chance, beside others that do not, get no penalty, if that scores
-better. Of the lam that the score cannot tell apart, the one is taken whose centres are nearest to
-those of a mixture with a missingness mechanism, fitted to the clusters found (`fit_mixtures`).
-Fewer features than blocks hardly predict each other: then mixtures also decide, by BIC, whether
-there is a penalty and at which reference, and being near their centres is the score.
+Features that lose values at random, beside others that do not, get no penalty if that scores
+better. Among values of lam within one standard error, the one is taken whose centres are closest to
+those of a mixture fitted with a missingness mechanism (`fit_mixtures`). Fewer features than blocks
+hardly predict each other: then mixtures also decide, by BIC, whether there is a penalty and at
+which reference, and the score is the closeness to their centres.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
 from ._em.em import EM, State, missing_of, posteriors, prior_weight
-from ._em.fit import Candidate as Mixture
+from ._em.fit import MixtureFit
 from ._em.mechanisms import MECHANISMS
 from ._missingness import MechanismFit, Missingness
 from ._observed import Observed, zero_filled
@@ -57,9 +57,9 @@ MARGIN = 1.0  # standard errors from which candidates are told apart
 PRIOR = 2.0  # rows (more than 1) that pull the mean of a cell (cluster, feature) to its feature's
 BLOCKS = 8  # of features; with fewer features mixtures decide
 FOLDS = 4  # if fewer than twice ENOUGH_ROWS
-N_STARTS = 4  # of each part of the rows
-ENOUGH_ROWS, ENOUGH_COLUMNS = 650, 200  # to fit candidates, and as many rows to judge them
-ENTRIES_OF_SAMPLE = 1 << 17  # more rows or columns are looked at up to so many
+N_STARTS = 4  # of each training set
+ENOUGH_ROWS, ENOUGH_COLUMNS = 650, 200  # to fit candidates, and as many rows to score them
+ENTRIES_OF_SAMPLE = 1 << 17  # a larger sample is taken if it stays below this
 MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
 MIXTURE_COLUMNS = 16
 
@@ -67,48 +67,47 @@ MIXTURE_COLUMNS = 16
 # --- the score ----------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
-    """Rows of a table as the score sees them, and how its features are cut into blocks.
+class ScoredRows(NamedTuple):
+    """Rows as the score reads them, and the block of each feature.
 
     In single precision: scores of candidates differ by far more than its last digits.
     """
 
     values: np.ndarray  # (n, p), 0 where missing
-    seen: np.ndarray  # (n, p)
+    observed: np.ndarray  # (n, p) 1, or 0 where missing
     weights: np.ndarray  # (n,)
-    cut: np.ndarray  # (p, G), 1 for the block of a feature
+    blocks: np.ndarray  # (p, G), 1 for the block of a feature
 
     @classmethod
-    def of(cls, sample: Observed) -> Rows:
-        values, seen = zero_filled(sample.source, np.zeros(sample.n_features))
+    def of(cls, sample: Observed) -> ScoredRows:
+        values, observed = zero_filled(sample.source, np.zeros(sample.n_features))
         block = np.random.default_rng(0).permutation(sample.n_features) % BLOCKS
-        parts = values, seen, sample.weights, np.eye(BLOCKS)[block]
-        return cls(*(part.astype(np.float32) for part in parts))
+        arrays = values, observed, sample.weights, np.eye(BLOCKS)[block]
+        return cls(*(array.astype(np.float32) for array in arrays))
 
-    def take(self, rows: Any) -> Rows:
-        return Rows(self.values[rows], self.seen[rows], self.weights[rows], self.cut)
+    def take(self, rows: Any) -> ScoredRows:
+        return ScoredRows(self.values[rows], self.observed[rows], self.weights[rows], self.blocks)
 
     def without(self, entries: np.ndarray) -> np.ndarray:
         """(..., G) sums of entries (..., p) over the features outside each block."""
-        sums = entries @ self.cut
+        sums = entries @ self.blocks
         return sums.sum(axis=-1, keepdims=True) - sums
 
     def products(self, entries: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """(k, n, G) sums over each block, of entries (n, p) times cells (k, p)."""
-        return entries @ (cells[:, :, None] * self.cut)
+        return entries @ (cells[:, :, None] * self.blocks)
 
-    def levels(self, rest: np.ndarray, shrinkage: float) -> np.ndarray:
-        """(n, p) how far the values of a row lie above its cluster, from what is left of them
-        (n, p) outside the block of each feature."""
-        level = self.without(rest) / (self.without(self.seen) + shrinkage)
-        return (level @ self.cut.T) * self.seen
+    def row_effects(self, residuals: np.ndarray, shrinkage: float) -> np.ndarray:
+        """(n, p) shrunken mean residual of each row, from the features outside the block."""
+        effect = self.without(residuals) / (self.without(self.observed) + shrinkage)
+        return (effect @ self.blocks.T) * self.observed
 
 
-class Missing(NamedTuple):
-    """How often values are missing in every cluster and feature."""
+class ObservationRates(NamedTuple):
+    """How often values are observed in every cluster and feature."""
 
     feature_odds: np.ndarray  # (p,) log odds of being observed
-    away: np.ndarray  # (k, p) distance from the reference, less its average; 0 if none is missing
+    distance: np.ndarray  # (k, p) from the reference, less its average; 0 if none is missing
     counts: np.ndarray  # (k, p) observed
     sizes: np.ndarray  # (k, 1)
 
@@ -119,128 +118,137 @@ class Missing(NamedTuple):
     def slope(self, included: Any = True) -> float:
         """Slope >= 0 of the log odds on the distance from the reference, of all or of the features
         included (p,), by Newton's method."""
-        away, slope = self.away * included, 0.0
+        distance, slope = self.distance * included, 0.0
         for _ in range(4):
-            q = expit(self.feature_odds + slope * away)
-            gradient = float((away * (self.counts - self.sizes * q)).sum())
-            slope += gradient / (float((away**2 * self.sizes * q * (1.0 - q)).sum()) + 1e-9)
+            q = expit(self.feature_odds + slope * distance)
+            gradient = float((distance * (self.counts - self.sizes * q)).sum())
+            slope += gradient / (float((distance**2 * self.sizes * q * (1.0 - q)).sum()) + 1e-9)
         return max(slope, 0.0)
 
     def odds(self, slope: Any) -> np.ndarray:
         """(k, p) log odds; slope: one number, or one per feature."""
-        return np.clip(self.feature_odds + slope * self.away, -9.0, 9.0).astype(np.float32)
+        return np.clip(self.feature_odds + slope * self.distance, -9.0, 9.0).astype(np.float32)
 
     def explained(self) -> float:
-        """Share of the variation of missingness, within features, that follows the distance."""
+        """Share of the variance of missingness, within features, that the distance explains."""
         shares = (expit(self.odds(slope)) for slope in (self.slope(), 0.0))
-        left, total = ((self.counts * (1 - q) ** 2 + self.gaps * q**2).sum() for q in shares)
-        return max(float(1.0 - left / max(total, 1e-300)), 0.0)
+        residual, total = ((self.counts * (1 - q) ** 2 + self.gaps * q**2).sum() for q in shares)
+        return max(float(1.0 - residual / max(total, 1e-300)), 0.0)
 
-    def followers(self) -> np.ndarray:
-        """(p,) False for features whose missing values do not follow the distance as those of other
-        features do: chance is likelier by more than log(n)/2."""
+    def depends_on_magnitude(self) -> np.ndarray:
+        """(p,) False for features whose missing values do not depend on the distance as those of
+        other features do: missing at random is likelier by more than log(n)/2."""
 
         def log_likelihood(slope: float) -> np.ndarray:
             odds = self.odds(slope)
             return (self.counts * log_expit(odds) + self.gaps * log_expit(-odds)).sum(axis=0)
 
         price = 0.5 * math.log(max(self.sizes.sum(), 2.0))
-        follow = np.ones(self.away.shape[1], bool)
+        depends = np.ones(self.distance.shape[1], bool)
         for _ in range(4):
-            last = follow
-            follow = log_likelihood(self.slope(last)) - log_likelihood(0.0) > -price
-            if np.array_equal(follow, last) or not follow.any():
+            last = depends
+            depends = log_likelihood(self.slope(last)) - log_likelihood(0.0) > -price
+            if np.array_equal(depends, last) or not depends.any():
                 break
-        return follow
+        return depends
 
 
-class Clusters(NamedTuple):
-    """What training rows say about every cluster and feature."""
+class ClusterStatistics(NamedTuple):
+    """Estimates from the training rows, for every cluster and feature."""
 
     log_size: np.ndarray  # (k,)
     mean: np.ndarray  # (k, p)
     noise: float
-    shrinkage: float  # observations that pull the level of a row to 0
-    follows: np.ndarray  # (p,) how far features follow the level of a row
+    shrinkage: float  # pseudo-observations that pull a row's effect to 0
+    row_effect_slope: np.ndarray  # (p,) by which features respond to the row effect
     is_normal: bool  # the noise of a feature; Laplace otherwise
-    scale: np.ndarray  # (p,) of that noise: mean square, or mean size
-    missing: Missing
+    scale: np.ndarray  # (p,) of that noise: mean square, or mean absolute value
+    rates: ObservationRates
 
     @classmethod
-    def of(cls, rows: Rows, labels: np.ndarray, k: int, reference: np.ndarray) -> Clusters:
-        values, seen, weights, _ = rows
+    def of(
+        cls, rows: ScoredRows, labels: np.ndarray, k: int, reference: np.ndarray
+    ) -> ClusterStatistics:
+        values, observed, weights, _ = rows
         member = np.zeros((k, len(labels)), np.float32)
         member[labels, np.arange(len(labels))] = weights
-        sizes, counts, total = member.sum(axis=1), member @ seen, float(weights.sum())
-        observed = np.maximum(counts.sum(axis=0), 1e-9)
+        sizes, counts, total = member.sum(axis=1), member @ observed, float(weights.sum())
+        n_observed = np.maximum(counts.sum(axis=0), 1e-9)
         sums = member @ values
-        mean = (sums + PRIOR * sums.sum(axis=0) / observed) / (counts + PRIOR)
-        alone = (counts + PRIOR) / (counts + PRIOR - 1.0)  # the row itself left out of its mean
-        rest = seen * (values - mean[labels]) * alone[labels]
-        squares, per_row = weights @ rest**2, np.maximum(seen.sum(axis=1), 1.0)
-        noise = float(squares.sum() / observed.sum()) + 1e-18
-        differ = float(weights @ ((rest.sum(axis=1) / per_row) ** 2 - noise / per_row)) / total
-        shrinkage = noise / max(differ, 1e-9 * noise)
-        level = rows.levels(rest, shrinkage)
-        square = weights @ level**2
-        pull = PRIOR * square / observed
-        follows = (weights @ (level * rest) + pull) / (square + pull + 1e-12)
-        error = np.abs(rest - follows * level)
-        laplace, normal = (_scales(weights @ size, observed) for size in (error, error**2))
-        widths = 2.0 * math.e * laplace, np.sqrt(2.0 * math.pi * math.e * normal)  # exp(entropy)
-        is_normal = bool(observed @ np.log(widths[1] / widths[0]) < 0.0)
-        share = (observed + 0.5) / (total + 1.0)
-        away = np.abs(mean - reference) / (np.sqrt(squares / observed) + 1e-12)
-        away = np.clip(away - sizes @ away / total, -6.0, 6.0) * (seen.min(axis=0) < 1.0)
+        mean = (sums + PRIOR * sums.sum(axis=0) / n_observed) / (counts + PRIOR)
+        left_out = (counts + PRIOR) / (counts + PRIOR - 1.0)  # the row, of the mean of its cell
+        residuals = observed * (values - mean[labels]) * left_out[labels]
+        squares, per_row = weights @ residuals**2, np.maximum(observed.sum(axis=1), 1.0)
+        noise = float(squares.sum() / n_observed.sum()) + 1e-18
+        between_rows = (residuals.sum(axis=1) / per_row) ** 2 - noise / per_row
+        shrinkage = noise / max(float(weights @ between_rows) / total, 1e-9 * noise)
+        effect = rows.row_effects(residuals, shrinkage)
+        square = weights @ effect**2
+        pull = PRIOR * square / n_observed
+        slope = (weights @ (effect * residuals) + pull) / (square + pull + 1e-12)
+        error = np.abs(residuals - slope * effect)
+        laplace, normal = (_scales(weights @ power, n_observed) for power in (error, error**2))
+        # exp(entropy): the noise model with the larger maximised likelihood has the smaller one
+        widths = 2.0 * math.e * laplace, np.sqrt(2.0 * math.pi * math.e * normal)
+        is_normal = bool(n_observed @ np.log(widths[1] / widths[0]) < 0.0)
+        share = (n_observed + 0.5) / (total + 1.0)
+        distance = np.abs(mean - reference) / (np.sqrt(squares / n_observed) + 1e-12)
+        distance = np.clip(distance - sizes @ distance / total, -6.0, 6.0)
+        distance *= observed.min(axis=0) < 1.0
         return cls(
-            np.log((sizes + 1.0) / (total + k)), mean, noise, shrinkage, follows, is_normal,
+            np.log((sizes + 1.0) / (total + k)), mean, noise, shrinkage, slope, is_normal,
             normal if is_normal else laplace,
-            Missing(np.log(share / (1.0 - share)), away, counts, sizes[:, None]),
+            ObservationRates(np.log(share / (1.0 - share)), distance, counts, sizes[:, None]),
         )  # fmt: skip
 
-    def log_densities(self, rows: Rows, labels: np.ndarray) -> np.ndarray:
+    def log_densities(self, rows: ScoredRows, labels: np.ndarray) -> np.ndarray:
         """(k, n, G) of the observed values of every block, for rows with these labels (n,)."""
-        rest = rows.seen * (rows.values - self.mean[labels])
-        level = self.follows * rows.levels(rest, self.shrinkage)
-        error = rows.seen * ((rows.values - level) - self.mean[:, None])
+        residuals = rows.observed * (rows.values - self.mean[labels])
+        effect = self.row_effect_slope * rows.row_effects(residuals, self.shrinkage)
+        error = rows.observed * ((rows.values - effect) - self.mean[:, None])
         power, constant = (0.5, 2.0 * math.pi) if self.is_normal else (1.0, 2.0)
         size = np.square(error, out=error) if self.is_normal else np.abs(error, out=error)
-        log_density = size @ (rows.cut * (-power / self.scale)[:, None])
-        log_density -= rows.seen @ (rows.cut * (power * np.log(constant * self.scale))[:, None])
+        log_density = size @ (rows.blocks * (-power / self.scale)[:, None])
+        log_scale = power * np.log(constant * self.scale)
+        log_density -= rows.observed @ (rows.blocks * log_scale[:, None])
         return log_density
 
-    def log_patterns(self, rows: Rows, labels: np.ndarray, penalised: np.ndarray) -> np.ndarray:
-        """(k, n, G) of what is observed and missing in every block. The level of a row is one step
-        of Newton's method from 0, with the features outside the block; standard normal before."""
-        odds = self.missing.odds(self.missing.slope(penalised) * penalised)
+    def log_patterns(
+        self, rows: ScoredRows, labels: np.ndarray, penalised: np.ndarray
+    ) -> np.ndarray:
+        """(k, n, G) of what is observed and missing in every block. The effect of a row has a
+        standard normal prior, and is one Newton step from 0 on the features outside the block."""
+        odds = self.rates.odds(self.rates.slope(penalised) * penalised)
         q = expit(odds[labels])
-        level = rows.without(rows.seen - q) / (rows.without(q * (1.0 - q)) + 1.0)
-        total = np.exp(level) @ rows.cut.T * np.exp(odds)[:, None]
+        effect = rows.without(rows.observed - q) / (rows.without(q * (1.0 - q)) + 1.0)
+        total = np.exp(effect) @ rows.blocks.T * np.exp(odds)[:, None]
         total += 1.0
-        log_total = np.log(total, out=total) @ rows.cut
-        return rows.products(rows.seen, odds) + level * (rows.seen @ rows.cut) - log_total
+        log_total = np.log(total, out=total) @ rows.blocks
+        log_odds = rows.products(rows.observed, odds)
+        return log_odds + effect * (rows.observed @ rows.blocks) - log_total
 
 
 def _scales(total: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """(p,) from sums over so many observed values, with PRIOR values of a common scale more."""
+    """(p,) total / observed, with PRIOR pseudo-values of a common scale."""
     common = float(observed @ np.log(total / observed + 1e-12)) / float(observed.sum())
     return (total + PRIOR * math.exp(common)) / (observed + PRIOR)
 
 
-def _log_sum(parts: np.ndarray) -> np.ndarray:
+def _log_sum(terms: np.ndarray) -> np.ndarray:
     """log of the sum of exp over the first axis; without subnormal numbers, which are slow."""
-    top = parts.max(axis=0)
-    return top + np.log(np.exp(np.maximum(parts - top, -60.0)).sum(axis=0))
+    top = terms.max(axis=0)
+    return top + np.log(np.exp(np.maximum(terms - top, -60.0)).sum(axis=0))
 
 
 def block_scores(
-    clusters: Clusters, rows: Rows, labels: np.ndarray, centers: np.ndarray, penalty: np.ndarray,
-    reference: np.ndarray,
+    clusters: ClusterStatistics, rows: ScoredRows, labels: np.ndarray, centers: np.ndarray,
+    penalty: np.ndarray, reference: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """(n, G) scores of rows with these labels (n,), by centres (k, p) fitted to others."""
     pull = penalty * (centers - reference) ** 2
-    costs = rows.products(rows.seen, centers**2 - pull) - 2.0 * rows.products(rows.values, centers)
-    costs += (pull @ rows.cut)[:, None]
+    costs = rows.products(rows.observed, centers**2 - pull)
+    costs -= 2.0 * rows.products(rows.values, centers)
+    costs += (pull @ rows.blocks)[:, None]
     outside = costs.sum(axis=2, keepdims=True) - costs
     log_weight = clusters.log_size[:, None, None] - outside / (2.0 * clusters.noise)
     log_weight -= _log_sum(log_weight)
@@ -263,17 +271,17 @@ def standard_errors(candidates: Sequence[Candidate], weights: np.ndarray) -> np.
 # --- mixtures with a missingness mechanism ------------------------------------------------------
 
 
-class Centers(NamedTuple):
-    """The centres that the likeliest mixture expects of each row, and how values go missing."""
+class MixtureExpectation(NamedTuple):
+    """The expected centre of each row under the mixture with the best BIC."""
 
-    where: str  # the reference around which they do; "": by chance, or at a rate of each cluster
+    where: str  # the reference near which values go missing; "": for mcar and class
     expected: np.ndarray  # (n, m) of some features
     variance: np.ndarray  # (m,) of these within clusters
     columns: np.ndarray  # (m,)
     mechanisms: list[MechanismFit]
 
     def distances(self, candidate: Candidate) -> np.ndarray:
-        """(n,) squared, of a candidate's centres from these, averaged over the parts."""
+        """(n,) squared, of a candidate's centres from these, averaged over its fits."""
         centers = [
             mu[:, self.columns][labels]
             for mu, labels in zip(candidate.centers, candidate.labels, strict=True)
@@ -287,12 +295,11 @@ def fit_mixtures(
     labels: np.ndarray,
     columns: np.ndarray,
     free: bool,
-) -> Centers:
-    """Normal mixtures with values missing by chance, if ``free`` also at a rate of each cluster,
-    around each reference or below a limit; the one with the best BIC.
+) -> MixtureExpectation:
+    """Normal mixtures with values missing at random, if ``free`` also at a rate of each cluster,
+    near each reference or below a limit; the one with the best BIC.
 
-    All begin with the same partition ``labels`` (n,), so that they differ by their mechanism and
-    not by luck.
+    All start from the same partition ``labels`` (n,), so that only their mechanisms differ.
     """
     sample = sample.take_columns(columns)
     plain = EM(sample)
@@ -314,17 +321,19 @@ def fit_mixtures(
             starts.append(starts[0]._replace(mechanism=strong))
         for begin in starts:
             run = em.with_prior(prior).run(State(begin), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
-            fitted.append((where, Mixture(em, name, 0.0, n_chosen, (list(run)[-1],))))
+            fitted.append((where, MixtureFit(em, name, 0.0, n_chosen, (list(run)[-1],))))
     fitted.sort(key=lambda pair: pair[1].score)
     where, best = fitted[-1]
     parameters = best.states[-1].parameters
     expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means
     likeliest = {mixture.mechanism: mixture for _, mixture in fitted}
     mechanisms = [_mechanism_fit(likeliest[name]) for name in MECHANISMS if name in likeliest]
-    return Centers(where, expected, parameters.variances.mean(axis=0), columns, mechanisms)
+    return MixtureExpectation(
+        where, expected, parameters.variances.mean(axis=0), columns, mechanisms
+    )
 
 
-def _mechanism_fit(mixture: Mixture) -> MechanismFit:
+def _mechanism_fit(mixture: MixtureFit) -> MechanismFit:
     """Its penalty is lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
     em, (parameters, expectation, *_) = mixture.em, mixture.states[-1]
     mu, variance = parameters.means - em.observed.reference, parameters.variances.mean(axis=0)
@@ -345,7 +354,7 @@ def _mechanism_fit(mixture: Mixture) -> MechanismFit:
 
 
 class Choice(NamedTuple):
-    """The penalty, the reference (p,), why, and the centres (k, p) that were found with them."""
+    """The penalty, the reference (p,), why, and centres (k, p) fitted with them."""
 
     lam: Any  # a number, or one per feature
     reference: np.ndarray
@@ -365,8 +374,8 @@ def choose(
 ) -> Choice:
     """lam and reference for k clusters of a table: the same whatever the seed of the fit.
 
-    ``lams``: candidates, rising, each a number or one per feature; of one candidate only the
-    reference is chosen. Those of this module are searched: lam may lie between them, and single
+    ``lams``: candidates in increasing order, each a number or one per feature; with one candidate
+    only the reference is chosen. ``LAMS`` are searched: lam may lie between them, and single
     features may have no penalty.
     ``references``: (p,) each, by name; that of ``observed`` if there is no choice.
     """
@@ -381,33 +390,33 @@ def choose(
     # The last digits of a matrix product depend on the number of threads.
     with _blas().limit(limits=1, user_api="blas"):
         settings = dict(max_iter=max_iter, tol=tol, threads=threads)
-        judge = Judge(*standardised(sample, points), k, settings)
-        candidates = judge.candidates(penalties, search)
-        best = judge.best(candidates)
-        mixture = judge.mixture or judge.mixture_of(best)
+        evaluator = Evaluator(*standardised(sample, points), k, settings)
+        candidates = evaluator.candidates(penalties, search)
+        best = evaluator.best(candidates)
+        mixture = evaluator.mixture or evaluator.mixture_of(best)
         theory = round(max(mixture.mechanisms, key=lambda fit: fit.log_likelihood).lam, 3)
         if search and best.lam > 0.0 and theory > 0.0:
             penalty = np.where(best.penalty > 0.0, theory, 0.0)
-            candidates += judge.fit(best.ladder, best.name, penalty[None])
-            candidates.sort(key=lambda candidate: (candidate.ladder, candidate.lam))
-        behind = standard_errors(candidates, judge.weights)
-        in_ladder = np.array([candidate.ladder == best.ladder for candidate in candidates])
-        near = np.flatnonzero(in_ladder & (behind >= behind[in_ladder].max() - MARGIN))
+            candidates += evaluator.fit(best.family, best.name, penalty[None])
+            candidates.sort(key=lambda candidate: (candidate.family, candidate.lam))
+        behind = standard_errors(candidates, evaluator.weights)
+        in_family = np.array([candidate.family == best.family for candidate in candidates])
+        near = np.flatnonzero(in_family & (behind >= behind[in_family].max() - MARGIN))
         as_good = [candidates[i] for i in near]
-        chosen = min(as_good, key=lambda one: float(sample.weights @ mixture.distances(one)))
-        missing = judge.missing_by_cluster(chosen)
+        chosen = min(as_good, key=lambda c: float(sample.weights @ mixture.distances(c)))
+        rates = evaluator.observation_rates(chosen)
     table = _table([
-        (one.lam, one.name, p - one.n_spared if one.lam > 0.0 else 0,
-         np.average(one.scores.sum(axis=1), weights=judge.weights), below)
-        for one, below in zip(candidates, behind, strict=True)
+        (c.lam, c.name, p - c.n_unpenalised if c.lam > 0.0 else 0,
+         np.average(c.scores.sum(axis=1), weights=evaluator.weights), below)
+        for c, below in zip(candidates, behind, strict=True)
     ])  # fmt: skip
     missingness = Missingness(
         chosen.lam, chosen.name, table, (as_good[0].lam, as_good[-1].lam), mixture.mechanisms,
-        missing.explained(), chosen.n_spared if search else 0,
-        "mechanism" if judge.mixture else "score",
+        rates.explained(), chosen.n_unpenalised if search else 0,
+        "mechanism" if evaluator.mixture else "score",
     )  # fmt: skip
     lam = next((lam for lam in lams if np.max(lam) == chosen.lam), chosen.lam)
-    if search and chosen.n_spared:
+    if search and chosen.n_unpenalised:
         lam = np.full(p, chosen.lam)
         lam[columns[chosen.penalty == 0.0]] = 0.0
     whole = replace(observed, reference=references[chosen.name]).take(rows)
@@ -416,94 +425,97 @@ def choose(
 
 
 class Candidate(NamedTuple):
-    """lam and reference, what they came to in every part of the rows, and the scores."""
+    """lam and reference, the fits to each training set, and the scores."""
 
-    ladder: int  # candidates of one ladder differ in lam only; -1 without a penalty
+    family: int  # candidates of one family differ in lam only; -1 without a penalty
     name: str  # of the reference
     penalty: np.ndarray  # (p,) lam, or 0 in features that have none
-    centers: np.ndarray  # (F, k, p) of the fits to each part
+    centers: np.ndarray  # (F, k, p) of the fit to each training set
     labels: np.ndarray  # (F, n) of all rows by those fits
-    scores: np.ndarray = np.empty(0)  # (m, G) of the rows that are judged
+    scores: np.ndarray = np.empty(0)  # (m, G) of the rows held out
 
     @property
     def lam(self) -> float:
         return float(self.penalty.max())
 
     @property
-    def n_spared(self) -> int:
+    def n_unpenalised(self) -> int:
         """Features without a penalty, where others have one."""
         return int(np.count_nonzero(self.penalty == 0.0)) if self.lam > 0.0 else 0
 
 
-class Judge:
-    """Fits candidates to parts of the rows of a sample, and scores them on other rows.
+class Evaluator:
+    """Fits candidates to training rows of a sample, and scores them on the other rows.
 
-    The parts leave out a fold each; of many rows, one half is fitted and the other judged. Where
-    mixtures decide, the only part is the sample.
+    Each training set leaves out a fold; with many rows, one half is for training and the other is
+    scored. Where mixtures decide, the whole sample is the only training set.
     """
 
     def __init__(
         self, sample: Observed, references: dict[str, np.ndarray], k: int, settings: dict[str, Any]
     ):
         self.sample, self.references, self.k, self.settings = sample, references, k, settings
-        self.rows, self.threads, n = Rows.of(sample), settings["threads"], sample.n_rows
-        self.few, halves = sample.n_features < BLOCKS, n >= 2 * ENOUGH_ROWS
+        self.rows, self.threads, n = ScoredRows.of(sample), settings["threads"], sample.n_rows
+        self.mixtures_decide, halves = sample.n_features < BLOCKS, n >= 2 * ENOUGH_ROWS
         # The rows left must be enough for k clusters: n - n / n_folds >= k.
         n_folds = 2 if halves else max(FOLDS, -(-n // (n - k)))
         fold = np.arange(n) * n_folds // n
-        self.tests = [np.flatnonzero(fold == f) for f in range(1 if halves else n_folds)]
-        self.trains = [np.setdiff1d(np.arange(n), test) for test in self.tests]
-        if self.few:
-            self.tests = self.trains = [np.arange(n)]
-        self.parts = [sample] if self.few else [sample.take(train) for train in self.trains]
-        self.weights = sample.weights[np.concatenate(self.tests)]
-        self.mixture: Centers | None = None
-        self.pools: dict[str, list[np.ndarray]] = {}  # of each reference and part
+        self.test_rows = [np.flatnonzero(fold == f) for f in range(1 if halves else n_folds)]
+        self.train_rows = [np.setdiff1d(np.arange(n), test) for test in self.test_rows]
+        if self.mixtures_decide:
+            self.test_rows = self.train_rows = [np.arange(n)]
+            self.train_tables = [sample]
+        else:
+            self.train_tables = [sample.take(train) for train in self.train_rows]
+        self.weights = sample.weights[np.concatenate(self.test_rows)]
+        self.mixture: MixtureExpectation | None = None
+        self.warm_starts: dict[str, list[np.ndarray]] = {}  # by reference, for each training set
 
     def candidates(self, penalties: np.ndarray, search: bool) -> list[Candidate]:
         """The candidates with their scores: penalties (L, p) at each reference, and if ``search``,
-        without those features that lose values by chance."""
-        self._fill_pools(penalties)
+        without those features that lose values at random."""
+        self._find_warm_starts(penalties)
         first, *_ = self.references
-        if self.few:
+        if self.mixtures_decide:
             middle = penalties[[np.abs(penalties.max(axis=1) - 1.0).argmin()]]
-            labels = self._labels(first, middle, self._centers(first, middle, self.pools[first]))
+            centers = self._centers(first, middle, self.warm_starts[first])
+            labels = self._labels(first, middle, centers)
             columns = np.arange(self.sample.n_features)
             self.mixture = fit_mixtures(self.sample, self.references, labels[0, 0], columns, True)
         positive = penalties.any(axis=1)
         candidates = self.fit(-1, first, penalties[~positive])
-        for ladder, name in enumerate(self.references):
-            candidates += self.fit(ladder, name, penalties[positive])
-        if not search or self.few:
+        for family, name in enumerate(self.references):
+            candidates += self.fit(family, name, penalties[positive])
+        if not search or self.mixtures_decide:
             return candidates
-        for ladder, name in enumerate(self.references, start=len(self.references)):
-            follow = self.missing_by_cluster(candidates[0], name).followers()
-            if 0 < np.count_nonzero(follow) < len(follow):
-                candidates += self.fit(ladder, name, penalties[positive] * follow)
+        for family, name in enumerate(self.references, start=len(self.references)):
+            depends = self.observation_rates(candidates[0], name).depends_on_magnitude()
+            if 0 < np.count_nonzero(depends) < len(depends):
+                candidates += self.fit(family, name, penalties[positive] * depends)
         return candidates
 
-    def _fill_pools(self, penalties: np.ndarray) -> None:
-        """For each reference and part, centres (3, k, p) from which all candidates go on: where the
-        best of a few starts leads with three of the penalties."""
-        anchors = sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})
-        n_starts, starts = N_STARTS * (FOLDS if self.few else 1), []
-        for seed, part in enumerate(self.parts):
+    def _find_warm_starts(self, penalties: np.ndarray) -> None:
+        """For each reference and training set, centres (3, k, p) from which all candidates start:
+        the best of a few k-means++ starts for each of three penalties."""
+        anchor_penalties = penalties[sorted({0, len(penalties) // 2, max(len(penalties) - 2, 0)})]
+        n_starts, starts = N_STARTS * (FOLDS if self.mixtures_decide else 1), []
+        for seed, table in enumerate(self.train_tables):
             rng = np.random.RandomState(seed)
-            drawn = k_means_plus_plus(part, n_starts, self.k, rng, self.threads)
-            starts.append(with_component_start(part, drawn, 0.0, self.threads))
+            drawn = k_means_plus_plus(table, n_starts, self.k, rng, self.threads)
+            starts.append(with_component_start(table, drawn, 0.0, self.threads))
         for name in self.references:
-            self.pools[name] = self._centers(name, penalties[anchors], starts)
+            self.warm_starts[name] = self._centers(name, anchor_penalties, starts)
 
     def _centers(
         self, name: str, penalties: np.ndarray, starts: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Centres (L, k, p) of each part: for each of the penalties (L, p), the best of where the
-        starts (R, k, p) of the part lead."""
+        """Centres (L, k, p) for each training set: for each of the penalties (L, p), those with the
+        smallest loss that its starts (R, k, p) lead to."""
         count, fitted = len(penalties), []
-        for part, begin in zip(self.parts, starts, strict=True):
+        for table, begin in zip(self.train_tables, starts, strict=True):
             lams = np.repeat(penalties, len(begin), axis=0)
-            part = replace(part, reference=self.references[name])
-            results = run_starts(part, np.tile(begin, (count, 1, 1)), lams, **self.settings)
+            table = replace(table, reference=self.references[name])
+            results = run_starts(table, np.tile(begin, (count, 1, 1)), lams, **self.settings)
             best = results.losses.reshape(count, -1).argmin(axis=1)
             fitted.append(results.centers[np.arange(count) * len(begin) + best])
         return fitted
@@ -511,23 +523,24 @@ class Judge:
     def _labels(
         self, name: str, penalties: np.ndarray, centers: Sequence[np.ndarray]
     ) -> np.ndarray:
-        """(L, F, n) of all rows, by the centres of each part."""
+        """(L, F, n) of all rows, by the centres of each training set."""
         sample = replace(self.sample, reference=self.references[name])
         each = [assign_rows(sample, mu, penalties, self.threads).T for mu in centers]
         return np.stack(each, axis=1)
 
-    def fit(self, ladder: int, name: str, penalties: np.ndarray) -> list[Candidate]:
-        """A candidate with its scores for each of the penalties (L, p). The same labels as those of
-        the one before it predict the same."""
+    def fit(self, family: int, name: str, penalties: np.ndarray) -> list[Candidate]:
+        """A candidate with its scores for each of the penalties (L, p). One with the labels of the
+        candidate before it has the same scores."""
         candidates: list[Candidate] = []
         if not len(penalties):
             return candidates
-        centers = self._centers(name, penalties, self.pools[name])
+        centers = self._centers(name, penalties, self.warm_starts[name])
         labels = self._labels(name, penalties, centers)
         for fitted in zip(penalties, np.stack(centers, axis=1), labels, strict=True):
-            new = Candidate(ladder, name, *fitted)
-            same = candidates and not self.few and np.array_equal(candidates[-1].labels, new.labels)
-            scores = candidates[-1].scores if same else self._scores(new)
+            new = Candidate(family, name, *fitted)
+            same = candidates and np.array_equal(candidates[-1].labels, new.labels)
+            known = same and not self.mixtures_decide
+            scores = candidates[-1].scores if known else self._scores(new)
             candidates.append(new._replace(scores=scores))
         return candidates
 
@@ -539,44 +552,44 @@ class Judge:
             array.astype(np.float32)
             for array in (candidate.penalty, self.references[candidate.name])
         )
-        parts = zip(self.trains, self.tests, candidate.labels, candidate.centers, strict=True)
+        fits = candidate.labels, candidate.centers
+        folds = zip(self.train_rows, self.test_rows, *fits, strict=True)
         return np.concatenate([
             block_scores(
-                Clusters.of(self.rows.take(train), labels[train], self.k, reference),
+                ClusterStatistics.of(self.rows.take(train), labels[train], self.k, reference),
                 self.rows.take(test), labels[test], centers.astype(np.float32), penalty, reference,
             )
-            for train, test, labels, centers in parts
+            for train, test, labels, centers in folds
         ])  # fmt: skip
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
-        """The best candidate, unless no penalty is at most one standard error worse; where
-        mixtures decide, the best with the reference around which they say that values are missing.
-        """
+        """The best candidate, or no penalty if that is at most one standard error worse; where
+        mixtures decide, the best candidate with the reference of the best mixture."""
         if self.mixture:
             where = self.mixture.where
-            penalised = [one for one in candidates if one.lam > 0.0 and one.name == where]
-            candidates = penalised or [one for one in candidates if one.lam == 0.0] or candidates
+            penalised = [c for c in candidates if c.lam > 0.0 and c.name == where]
+            candidates = penalised or [c for c in candidates if c.lam == 0.0] or candidates
         behind = standard_errors(candidates, self.weights)
         if candidates[0].lam == 0.0 and behind[0] >= -MARGIN:
             return candidates[0]
         return candidates[int(behind.argmax())]
 
-    def mixture_of(self, candidate: Candidate) -> Centers:
-        """The mixture with the clusters of a candidate and values missing around its reference."""
+    def mixture_of(self, candidate: Candidate) -> MixtureExpectation:
+        """The mixture started from the clusters of a candidate, with its reference."""
         included = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
         columns = np.flatnonzero(self.sample.has_gaps & included)[:MIXTURE_COLUMNS]
         reference = {candidate.name: self.references[candidate.name]}
         return fit_mixtures(self.sample, reference, candidate.labels[0], columns, False)
 
-    def missing_by_cluster(self, candidate: Candidate, name: str = "") -> Missing:
+    def observation_rates(self, candidate: Candidate, name: str = "") -> ObservationRates:
         """In all rows, by the labels of a candidate."""
         reference = self.references[name or candidate.name].astype(np.float32)
-        return Clusters.of(self.rows, candidate.labels[0], self.k, reference).missing
+        return ClusterStatistics.of(self.rows, candidate.labels[0], self.k, reference).rates
 
 
 def references_for(observed: Observed) -> dict[str, np.ndarray]:
-    """The references to choose from, by name: zero only if the values of most features that have
-    gaps are not further from it than from each other."""
+    """The references to choose from, by name: zero unless it lies far outside the values of most
+    features with missing values."""
     least, most = observed.summary.minimum, observed.summary.maximum
     known = np.isfinite(least)
     least, most = np.where(known, least, 0.0), np.where(known, most, 0.0)
@@ -586,8 +599,8 @@ def references_for(observed: Observed) -> dict[str, np.ndarray]:
 
 
 def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.ndarray]:
-    """Some rows of positive weight in random order, some features, and which they are; all of them
-    if there are few, but for features without a value, which say nothing of lam."""
+    """Rows of positive weight in random order, features, and their numbers; all of them if there
+    are few, except features without a value."""
     n, p = observed.source.shape
     entries = min(max(n * p // 64, ENTRIES_OF_SAMPLE), 8 * ENTRIES_OF_SAMPLE)
     enough = ENOUGH_ROWS if p < BLOCKS else 2 * ENOUGH_ROWS
@@ -598,9 +611,9 @@ def sample_table(observed: Observed, k: int) -> tuple[Observed, np.ndarray, np.n
     if p > most:
         columns = np.sort(np.random.default_rng(0).choice(p, most, replace=False))
         sample = sample.take_columns(columns)
-    seen = np.flatnonzero(sample.summary.counts > 0.0)
-    if 0 < len(seen) < len(columns):
-        sample, columns = sample.take_columns(seen), columns[seen]
+    used = np.flatnonzero(sample.summary.counts > 0.0)
+    if 0 < len(used) < len(columns):
+        sample, columns = sample.take_columns(used), columns[used]
     return sample, rows, columns
 
 
@@ -609,14 +622,14 @@ def standardised(
 ) -> tuple[Observed, dict[str, np.ndarray]]:
     """A sample and references (p,), as a dense table of features with mean 0, in units of their
     common spread."""
-    parts = zero_filled(sample.source, sample.means, sample.missing)
-    values, seen = (part.toarray() if sample.is_sparse else part for part in parts)
+    arrays = zero_filled(sample.source, sample.means, sample.missing)
+    values, observed = (array.toarray() if sample.is_sparse else array for array in arrays)
     squares, count = float((sample.weights @ values**2).sum()), float(sample.summary.counts.sum())
     spread = math.sqrt(squares / max(count, 1e-300))
     unit = max(spread, 1e-7 * np.abs(sample.means).max()) or 1.0  # not a rounding error
     points = {name: (point - sample.means) / unit for name, point in references.items()}
     sample = replace(
-        sample, source=np.where(seen > 0.0, values / unit, np.nan), missing=math.nan,
+        sample, source=np.where(observed > 0.0, values / unit, np.nan), missing=math.nan,
         means=np.zeros(sample.n_features), reference=next(iter(points.values())),
     )  # fmt: skip
     return sample, points

@@ -21,7 +21,7 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._em.em import Parameters, hidden_rows, missing_of, posteriors
-from ._em.fit import Candidate, fit, temper_of, tempered
+from ._em.fit import MixtureFit, fit, temper_of, tempered
 from ._em.mechanisms import MECHANISMS, entries
 from ._io import Saving
 from ._observed import Observed
@@ -333,7 +333,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")
 
-    def _keep(self, best: Candidate, compared: list[Candidate], rng: Any) -> None:
+    def _keep(self, best: MixtureFit, compared: list[MixtureFit], rng: Any) -> None:
         state = best.states[-1]
         parameters = best.em.m_step(state.parameters, state.expectation)
         self._mechanism = parameters.mechanism

@@ -34,7 +34,7 @@ SHORT_ITER, CHOICE_ITER = 5, 50
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
-class Candidate(NamedTuple):
+class MixtureFit(NamedTuple):
     """A kind of mixture, and the states it went through, from its start on."""
 
     em: EM
@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
         count = self.states[-1].parameters.mechanism.n_parameters + self.n_chosen
         return self.log_likelihood - 0.5 * math.log(max(self.em.n_rows, 2.0)) * count
 
-    def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> Candidate:
+    def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> MixtureFit:
         """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
         states = [State(begin)] if begin else list(self.states)
         done = len(states[-1].path)
@@ -73,7 +73,7 @@ class Candidate(NamedTuple):
 
 def fit(
     model: Any, tables: list[Observed], rng: Any, threads: int, last: Parameters | None = None
-) -> tuple[Candidate, list[Candidate]]:
+) -> tuple[MixtureFit, list[MixtureFit]]:
     """The best candidate, run to its end, and all as they were compared.
 
     tables: one for each reference to choose from; last: of an earlier fit (warm start).
@@ -86,7 +86,7 @@ def fit(
     if last is not None:
         freedoms["auto"] = [last.freedom]
         last = last._replace(freedom=freedoms[model.tails][0])
-    runs: list[Candidate] = []
+    runs: list[MixtureFit] = []
     n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
     for start in range(n_init):
         if last is not None:
@@ -113,7 +113,7 @@ def fit(
 
 def _candidates(
     ems: list[EM], model: Any, partition: SoftSums, freedoms: list[float]
-) -> list[Candidate]:
+) -> list[MixtureFit]:
     n_gaps = int(ems[0].observed.has_gaps.sum())
     names = [model.mechanism]
     if model.mechanism == "auto":
@@ -128,14 +128,14 @@ def _candidates(
             for number, em in enumerate(with_prior if kind.uses_reference else with_prior[:1]):
                 if model.mechanism != "auto" or kind.is_possible(em.values):
                     n_chosen = n_gaps if number > 0 else 0
-                    candidates.append(Candidate(em, name, freedom, n_chosen))
+                    candidates.append(MixtureFit(em, name, freedom, n_chosen))
     return candidates
 
 
 def _begin(
-    candidates: list[Candidate], model: Any, partitions: list[SoftSums], short: int,
+    candidates: list[MixtureFit], model: Any, partitions: list[SoftSums], short: int,
     last: Parameters | None,
-) -> list[Candidate]:  # fmt: skip
+) -> list[MixtureFit]:  # fmt: skip
     """A few iterations of each, from the best of its starts.
 
     Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
@@ -146,7 +146,7 @@ def _begin(
         for name, value in (("means", model.means_init), ("weights", model.weights_init))
         if value is not None and last is None
     }
-    begun: list[Candidate] = []
+    begun: list[MixtureFit] = []
     for candidate in candidates:
         own_em, name = candidate.em, candidate.mechanism
         leads = []
