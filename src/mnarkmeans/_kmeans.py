@@ -1,8 +1,8 @@
-"""MNARKMeans: k-means for data with gaps that lie close to a reference point.
+"""MNARKMeans: k-means for data whose missing values lie close to a reference point.
 
 L = sum_i s_i min_l [ sum_{j observed} (x_ij - mu_lj)^2 + lam sum_{j missing} (mu_lj - c_j)^2 ]
 
-``CentersModel`` is what it shares with the other estimators of centres.
+``CentersModel`` is the base class of all estimators of centres.
 """
 
 from __future__ import annotations
@@ -64,11 +64,10 @@ except ImportError:
 
 N_INIT = 10  # the default number of starts
 Init = Literal["k-means++", "random"] | np.ndarray | Sequence[Sequence[float]] | Callable[..., Any]
-ROWS_PER_CLUSTER = 30  # from so many on, a cluster of one row is worth a warning
-# Up to so many rows x features x clusters, ten starts with Hartigan's moves reach lower losses than
-# thirty of Lloyd's in less time; beyond, they gain next to nothing.
+ROWS_PER_CLUSTER = 30  # from this number, a cluster of one row is worth a warning
+# Rows x features x clusters up to which "auto" makes Hartigan's moves, in the best of the starts.
 LARGEST_FOR_HARTIGAN = 5_000_000
-N_HARTIGAN = 10  # starts that "auto" follows up by Hartigan's moves, the best ones
+N_HARTIGAN = 10
 
 
 class CentersModel(
@@ -89,8 +88,8 @@ class CentersModel(
     feature_names_in_: np.ndarray
     _STARTS = STARTS  # by name
     _N_INIT = N_INIT
-    # Of the command line: a function that gets the number of starts that have ended, and a mapping
-    # from k to its Trial, in which a search that is interrupted remembers them.
+    # Set by the command line: a function called with the number of starts that have ended, and a
+    # mapping from k to its Trial, from which an interrupted search resumes.
     _progress: Callable[[int], None] | None = None
     _known: Any = None
 
@@ -99,7 +98,7 @@ class CentersModel(
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Index of the closest centre for each row (n_samples,), gaps and all."""
+        """Index of the closest centre for each row (n_samples,); missing values allowed."""
         return self._labels_of(self._observe(X))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -121,7 +120,7 @@ class CentersModel(
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres; larger is better.
 
-        Rows without an observed value count for nothing.
+        Rows without an observed value are ignored.
         """
         observed = self._observe(X, sample_weight)
         return -finish(observed, self.cluster_centers_, self.lam_, self._threads())[1]
@@ -131,7 +130,7 @@ class CentersModel(
     @overload
     def impute(self, X: Any) -> Any: ...
     def impute(self, X: Any) -> Any:
-        """Fill the gaps of each row from its centre; observed values stay as they are.
+        """Fill missing values from the centre of the row; observed values stay as they are.
 
         Returns the kind of table that was given (for sparse input a dense array).
         """
@@ -162,14 +161,14 @@ class CentersModel(
         return check_init_centers(self.init, k, p)[None]
 
     def _with_better_starts(
-        self, observed: Observed, starts: np.ndarray, lam: Any, chosen: np.ndarray | None
+        self, observed: Observed, starts: np.ndarray, lam: Any, centers_of_choice: np.ndarray | None
     ) -> np.ndarray:
-        """Of several starts by k-means++ the first goes on from the centres that came with the
-        choice of lam, and in wide tables the last one from principal components."""
+        """Of several k-means++ starts, the first is replaced by the centres found with lam, and in
+        wide tables the last one by k-means on principal components."""
         if not isinstance(self.init, str) or self.init != "k-means++" or len(starts) == 1:
             return starts
-        if chosen is not None:
-            starts = np.concatenate([chosen[None], starts[1:]])
+        if centers_of_choice is not None:
+            starts = np.concatenate([centers_of_choice[None], starts[1:]])
         return with_component_start(observed, starts, lam, self._threads())
 
     def _reference(self) -> Any:
@@ -197,7 +196,7 @@ class CentersModel(
         self, observed: Observed, *, max_iter: int, tol: float
     ) -> tuple[Observed, Any, np.ndarray | None]:
         """The table with its reference, and lam: as given, or chosen from the table; and the
-        centres (k, p) that came with the choice."""
+        centres (k, p) found with the choice."""
         features = getattr(self, "feature_names_in_", None)
         lam = check_lam(self.lam, observed.n_features, features)
         given = 1.0 if isinstance(lam, str) else lam
@@ -212,35 +211,35 @@ class CentersModel(
         self.missingness_ = choice.missingness
         return replace(observed, reference=choice.reference), choice.lam, choice.centers
 
-    def _keep(self, results: StartResults, dtype: Any) -> None:
+    def _store_best_start(self, results: StartResults, dtype: Any) -> None:
         """The centres of the best start; their loss is not known yet."""
         best = results.best
         self.cluster_centers_ = results.centers[best].astype(dtype)
         self.n_iter_, self.loss_path_ = int(results.n_iter[best]), results.path(best)
         self.start_losses_ = results.losses
 
-    def _keep_loss(self, loss: float, members: np.ndarray) -> None:
-        """The loss at the centres in the precision in which they are kept, and the rows (k,) of
-        each. The path is that of float64 centres; no loss on it can be below the last one."""
+    def _store_loss(self, loss: float, members: np.ndarray) -> None:
+        """The loss at the stored centres, and the rows (k,) of each. ``loss_path_`` was computed
+        with float64 centres; values below the final loss are raised to it."""
         self.inertia_, self.loss_path_ = loss, np.maximum(self.loss_path_, loss)
-        self._warn_if_few(members)
+        self._warn_of_small_clusters(members)
 
-    def _warn_if_few(self, members: np.ndarray) -> None:
+    def _warn_of_small_clusters(self, members: np.ndarray) -> None:
         """``members`` (k,): rows of each cluster."""
-        distinct, rows = np.count_nonzero(members), int(members.sum())
-        alone = int(np.sum(members == 1))
-        if alone and rows >= ROWS_PER_CLUSTER * self.n_clusters:
+        n_nonempty, rows = np.count_nonzero(members), int(members.sum())
+        n_single = int(np.sum(members == 1))
+        if n_single and rows >= ROWS_PER_CLUSTER * self.n_clusters:
             warn(
-                f"{alone} of {self.n_clusters} clusters have a single row (of {rows}), which is "
-                "far from all others. Check these rows: leave them out if they are errors, or ask "
-                "for fewer clusters.",
+                f"{n_single} of {self.n_clusters} clusters have a single row (of {rows}), possibly "
+                "an outlier. Check these rows: leave them out if they are errors, or ask for fewer "
+                "clusters.",
                 UserWarning,
             )
-        if distinct < self.n_clusters:
+        if n_nonempty < self.n_clusters:
             lam = np.max(self.lam_)
             pull = f", or lam={lam:g} is so large that centres collapse onto the reference"
             warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                f"Number of distinct clusters ({n_nonempty}) found smaller than n_clusters "
                 f"({self.n_clusters}). There may be duplicate rows{pull if lam > 0 else ''}.",
                 ConvergenceWarning,
             )
@@ -307,17 +306,17 @@ class MNARKMeans(CentersModel, CallbackSupportMixin):
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
         Starting centres: k-means++ on mean-filled data (in tables with many features, the last
-        start is k-means on leading principal components), random rows (gaps filled with means),
+        start is k-means on leading principal components), random rows (mean-filled),
         given ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
     n_init : int or "auto", default=10
         Number of starts ("auto" is 10); the one with the smallest loss wins.
     max_iter : int, default=300
-        Most iterations of a start.
+        Maximum number of iterations per start.
     tol : float, default=1e-5
         A start ends when an iteration lowers the loss by no more than this share of it.
     algorithm : {"auto", "lloyd", "hartigan"}, default="auto"
-        "hartigan" follows Lloyd's loop by moves of single rows, which leads to optima that are
-        never worse; "auto" does so unless the table is large, for about the ten best starts.
+        "hartigan" adds moves of single rows after Lloyd's loop, which never raise the loss; "auto"
+        does so unless the table is large, for about the ten best starts.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same result, bit for bit, for every ``n_jobs``.
     n_jobs : int or None, default=None
@@ -342,8 +341,8 @@ default="k-means++"
     lam_ : float or ndarray of shape (n_features,)
         The penalty that was used.
     missingness_ : Missingness
-        Where lam or reference were chosen: the candidates with their scores, what was taken and
-        why. See :class:`mnarkmeans.missingness.Missingness`.
+        Where lam or reference were chosen: the candidates with their scores, the choice and the
+        reasons. See :class:`mnarkmeans.missingness.Missingness`.
     reference_ : ndarray of shape (n_features,)
         The reference that was used.
     n_features_in_ : int
@@ -353,9 +352,9 @@ default="k-means++"
 
     Notes
     -----
-    A row without any observed value takes no part in the centres and counts for nothing in the
-    loss; its label is that of the centre nearest to the reference. A feature that is never observed
-    has the reference as its centre. A cluster that becomes empty takes the row that costs most.
+    A row without any observed value is ignored in the centres and the loss; its label is that of
+    the centre nearest to the reference. A feature that is never observed has the reference as its
+    centre. A cluster that becomes empty is relocated to the row with the largest loss.
     With ``lam=0``, a centre keeps its place in features that no row of the cluster observes.
 
     References
@@ -396,7 +395,7 @@ default="k-means++"
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Array, nested list, pandas or polars frame, CSR or CSC matrix; gaps allowed.
+            Array, nested list, pandas or polars frame, CSR or CSC matrix; missing values allowed.
         y : ignored
         sample_weight : array of shape (n_samples,), default=None
             Weight of each row; weight 2 is the same as the row twice.
@@ -408,9 +407,9 @@ default="k-means++"
         self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         starts = self._starts(observed, X, check_random_state(self.random_state))
-        observed, lam, chosen = self._choose(observed, **self._stopping_rule())
+        observed, lam, centers_of_choice = self._choose(observed, **self._stopping_rule())
         check_scale(observed.summary, lam, observed.reference, starts)
-        self._solve(observed, starts, lam, chosen)
+        self._solve(observed, starts, lam, centers_of_choice)
         return self
 
     # ------------------------------------------------------------------------------------------
@@ -428,9 +427,10 @@ default="k-means++"
 
     @with_callbacks
     def _solve(
-        self, observed: Observed, starts: np.ndarray, lam: Any, chosen: np.ndarray | None = None
-    ) -> None:
-        starts = self._with_better_starts(observed, starts, lam, chosen)
+        self, observed: Observed, starts: np.ndarray, lam: Any,
+        centers_of_choice: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        starts = self._with_better_starts(observed, starts, lam, centers_of_choice)
         progress, task = self._progress, None
         if hasattr(self, "_skl_callbacks"):
             task = self._init_callback_context(max_subtasks=len(starts))
@@ -443,9 +443,9 @@ default="k-means++"
         if task is not None:
             task.call_on_fit_task_end(estimator=self)
         self.lam_, self.reference_ = lam, observed.reference
-        self._keep(results, observed.dtype)
+        self._store_best_start(results, observed.dtype)
         self.labels_, loss, members = finish(observed, self.cluster_centers_, lam, self._threads())
-        self._keep_loss(loss, members)
+        self._store_loss(loss, members)
 
     def _subtasks(self, task: Any) -> Callable[[int], None]:
         """Report starts that have ended as subtasks of a task of scikit-learn's callbacks."""

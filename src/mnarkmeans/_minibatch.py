@@ -38,17 +38,17 @@ class MiniBatchMNARKMeans(CentersModel):
     ----------
     n_clusters, lam, reference, missing_values, n_jobs
         As in :class:`MNARKMeans`. "auto" chooses lam and the reference from the sample the starts
-        are tried on (``partial_fit``: the first batch); "min" is the smallest value seen so far.
+        are tried on (``partial_fit``: the first batch); "min" is the smallest value so far.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
-        Starting centres. Those made by name are led to their optimum on a sample of three batches,
-        and the best goes on.
+        Starting centres. Those made by name are fitted to a sample of three batches, and the best
+        start is kept.
     n_init : int or "auto", default=10
         Number of starts ("auto" is 10) tried on the sample.
     batch_size : int, default=4096
         Rows of a batch in ``fit``. A table that is not larger is one batch.
     max_iter : int, default=1000
-        Most batches of a ``fit``.
+        Maximum number of batches per ``fit``.
     tol : float, default=1e-5
         ``fit`` ends when three batches in a row each move the centres by so little that their own
         loss changes by no more than this share.
@@ -110,7 +110,7 @@ feature_names_in_
             quiet = quiet + 1 if change <= self.tol else 0
         centers, threads = self.cluster_centers_, self._threads()
         self.labels_, self.inertia_, members = finish(observed, centers, self.lam_, threads)
-        self._warn_if_few(members)
+        self._warn_of_small_clusters(members)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -145,15 +145,15 @@ feature_names_in_
         return observed.draw(rows)
 
     def _begin(self, X: Any, sample_weight: Any, size: float) -> Observed:
-        """All rows; starting centres, reference and lam from a sample of them; sums of nothing."""
+        """All rows; starting centres, reference and lam from a sample of them; sums of 0."""
         self._check_parameters()
         observed = self._observe_to_fit(X, sample_weight, self.n_clusters)
         self._rng = check_random_state(self.random_state)
         sample = self._draw(observed, size)
         starts = self._starts(sample, X, self._rng)
-        sample, self.lam_, chosen = self._choose(sample, **TRIAL)
+        sample, self.lam_, centers_of_choice = self._choose(sample, **TRIAL)
         check_scale(sample.summary, self.lam_, sample.reference, starts)
-        starts = self._with_better_starts(sample, starts, self.lam_, chosen)
+        starts = self._with_better_starts(sample, starts, self.lam_, centers_of_choice)
         reference = self.missingness_.reference if is_auto(self._reference()) else self.reference
         self._follows_minimum = isinstance(reference, str) and reference == "min"
         results = run_starts(sample, starts, self.lam_, threads=self._threads(), **TRIAL)
@@ -199,7 +199,7 @@ feature_names_in_
         return change / loss if loss > 0.0 else 0.0
 
     def _reassign(self, batch: Observed, costs: np.ndarray) -> None:
-        """Move centres with hardly any rows to rows that are far from their centres."""
+        """Move centres with hardly any rows to rows drawn by their loss."""
         self._age += 1
         stats, weight = self._state.stats, costs * batch.weights
         sizes = stats.sizes[0]

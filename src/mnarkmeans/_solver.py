@@ -1,7 +1,7 @@
 """Minimise the loss for one number of clusters: starts, Lloyd's loop, Hartigan's moves, results.
 
-``src/core/loss.h`` has the maths. The data are an ``Observed`` and the centres are finite:
-``_validation`` sees to it.
+``src/core/loss.h`` has the maths. ``_validation`` makes sure that the data are an
+``Observed`` and the centres are finite.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def k_means_plus_plus(
 def random_rows(
     observed: Observed, n_starts: int, k: int, rng: np.random.RandomState, threads: int
 ) -> np.ndarray:
-    """Centres (R, k, p): k different rows each, drawn by weight, gaps filled with the means."""
+    """Centres (R, k, p): k different rows each, drawn by weight, mean-filled."""
     share = observed.weights / observed.weights.sum()
     chosen = [rng.choice(observed.n_rows, k, replace=False, p=share) for _ in range(n_starts)]
     filled = core.fill_rows(observed.table, np.concatenate(chosen), observed.means)
@@ -75,12 +75,13 @@ STARTS: dict[str, Callable[..., np.ndarray]] = {
 # --- bounds ---------------------------------------------------------------------------------------
 
 MARGIN = 1.0 + 1e-6  # covers the rounding of the moves
-FEWEST_FEATURES = 8  # shorter rows are compared as fast as their bounds are looked up
+FEWEST_FEATURES = 8  # with fewer, a row is compared as fast as its bound is read
 RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move too far to prune
 
 
 class Bounds:
-    """The bounds of one start's rows (``pass.h``)."""
+    """Hamerly's bounds, for the rows of one start: a row need not be compared with the centres
+    while its ``certain_until`` exceeds the ``drop`` of its cluster (``pass.h``)."""
 
     def __init__(self, n_rows: int, k: int):
         self.certain_until, self.drop = np.full(n_rows, -np.inf, np.float32), np.zeros(k)
@@ -89,11 +90,11 @@ class Bounds:
         self._centers = np.empty(0)
 
     def worthwhile(self) -> bool:
-        """Whether to keep bounds in the next pass; until then they cost more than they save."""
+        """Whether bounds save more in the next pass than they cost."""
         return self._start >= 0 or self.changed < RESTLESS * len(self.certain_until)
 
     def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> Bounds:
-        """The next pass is for this start, with these centres (k, p) and penalties (p,)."""
+        """Prepare for a pass of this start, with these centres (k, p) and penalties (p,)."""
         if start == self._start:
             moves = np.sqrt(np.sum((centers - self._centers) ** 2, axis=1))
             others = np.full(len(moves), moves.max())
@@ -135,7 +136,7 @@ class InMemory:
         return largest
 
     def rescue(self, starts: Starts, r: int) -> None:
-        """Fill the empty clusters of start r with the rows that cost most. INOUT sums."""
+        """Relocate the empty clusters of start r to the rows that cost most. INOUT sums."""
         core.rescue(self.table, starts, r, self._in_use, self.threads)
 
     def loss_of(self, starts: Starts, r: int) -> float:
@@ -166,7 +167,7 @@ def lloyd(rows: Any, starts: Starts, progress: Callable[[int], None] | None = No
 
 # --- results --------------------------------------------------------------------------------------
 
-EQUAL = 1e-10  # losses that differ by less of themselves differ by rounding only
+EQUAL = 1e-10  # losses whose relative difference is smaller differ by rounding only
 
 
 class StartResults(NamedTuple):
@@ -179,7 +180,7 @@ class StartResults(NamedTuple):
 
     @classmethod
     def of(cls, starts: Starts) -> StartResults:
-        """The results of ended starts; one that merged with an earlier start ended there."""
+        """A start that reached the same partition as an earlier one takes its result."""
         for r in np.flatnonzero(starts.merged_into >= 0):
             earlier, merged = starts.merged_into[r], starts.n_iter[r]
             starts.paths[r, merged:] = starts.paths[earlier, merged:]
@@ -210,7 +211,7 @@ def log_line(message: str, verbose: bool, level: int = logging.INFO) -> None:
 # --- solve ----------------------------------------------------------------------------------------
 
 ALGORITHMS = ("lloyd", "hartigan")
-# Starts that run side by side: as many as keep their labels and their centres below these. With
+# As many starts run side by side as keep their labels and their centres below these sizes. With
 # more centres the time goes into allocating and freeing memory.
 BYTES_OF_LABELS = 1 << 25
 BYTES_OF_CENTERS = 1 << 21
@@ -224,7 +225,7 @@ def penalties(lam, n_starts: int, p: int) -> np.ndarray:
 def model_centers(observed: Observed, centers: np.ndarray, lam) -> core.Centers:
     """The centres (G, k, p) of fitted models; lam as in ``penalties``.
 
-    The shift is the centres' own: what comes out depends on a row and the model alone.
+    The shift is the mean of the centres: results depend on a row and the model alone.
     """
     mu = np.ascontiguousarray(centers, dtype=np.float64)
     groups, _, p = mu.shape
@@ -246,11 +247,11 @@ def run_starts(
     """Run the starts ``centers`` (R, k, p) to their ends; ``lam`` as in ``penalties``.
 
     Small tables: all starts in one call of the core, which spreads them over the threads. Larger
-    ones: as many starts as memory allows run side by side, the threads share the rows. Neither cut
-    depends on the number of threads.
+    ones: as many starts as memory allows run side by side, and the threads share the rows. Neither
+    split depends on the number of threads.
 
-    Lloyd's loop comes close in few passes; moves of single rows do the rest, in about
-    ``n_hartigan`` of the starts, those with the smallest losses.
+    After Lloyd's loop, about ``n_hartigan`` of the starts, those with the smallest losses, go on
+    with Hartigan's moves of single rows.
 
     ``verbose``: a line for each start is logged, unless None, and printed above 0. ``progress`` is
     called now and then with the number of starts that have ended.
@@ -262,8 +263,8 @@ def run_starts(
         size = math.ceil(n_starts / math.ceil(n_starts / most))
     pieces = []
     for first in range(0, n_starts, size):
-        part = slice(first, first + size)
-        starts = _starts_of(observed, centers[part], lam[part], max_iter, tol)
+        chunk = slice(first, first + size)
+        starts = _starts_of(observed, centers[chunk], lam[chunk], max_iter, tol)
         count = len(starts.mu)
 
         def ended(number: int, first: int = first) -> None:
@@ -271,12 +272,14 @@ def run_starts(
                 progress(first + number)
 
         n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
-        of_lloyd = ended if n_moved == 0 else None  # otherwise the moves end the starts
+        of_lloyd = (
+            ended if n_moved == 0 else None
+        )  # a start with Hartigan's moves is finished after them
         if table.is_small:
             core.lloyd(table, starts, threads, of_lloyd)
         else:
             lloyd(InMemory(table, k, threads), starts, of_lloyd)
-        if n_moved > 0:  # in those with the smallest losses that did not merge with another
+        if n_moved > 0:  # the starts with the smallest losses that did not merge with another
             order = np.argsort(starts.paths[np.arange(count), starts.n_iter - 1], kind="stable")
             chosen = order[starts.merged_into[order] < 0][:n_moved]
             core.hartigan(table, starts, np.sort(chosen), threads, ended)
@@ -331,8 +334,8 @@ def assign_rows(observed: Observed, centers: np.ndarray, lam: Any, threads: int)
 
 # --- a start from principal components ------------------------------------------------------------
 
-WIDE = 40  # features per cluster from which on the noise of a row hides the group it belongs to
-SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 20, 100  # size of the sample, at least so many rows per cluster
+WIDE = 40  # features per cluster from which the noise of a row hides the group it belongs to
+SAMPLE_ENTRIES, SAMPLE_ROWS = 1 << 20, 100  # size of the sample; at least 100 rows per cluster
 STARTS_IN_COMPONENTS, KRYLOV_STEPS = 20, 5
 
 
@@ -347,39 +350,39 @@ def with_component_start(
     _, k, p = centers.shape
     if k == 1 or p < WIDE * k:
         return centers
-    part = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
+    sample = observed.take(observed.sample(max(SAMPLE_ENTRIES // p, SAMPLE_ROWS * k)))
     penalty = penalties(lam, 1, p)[0]
-    scores = _principal_scores(part, penalty, 2 * k)
+    scores = _principal_scores(sample, penalty, 2 * k)
     if scores is None:
         return centers
-    plane = Observed.of(scores, part.weights, np.zeros(scores.shape[1]), threads=threads)
+    plane = Observed.of(scores, sample.weights, np.zeros(scores.shape[1]), threads=threads)
     rng = np.random.RandomState(0)
     begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
     results = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
     labels = finish(plane, results.centers[results.best], 0.0, threads)[0]
-    last = centers_of_partition(part, labels, k, penalty, threads)
+    last = centers_of_partition(sample, labels, k, penalty, threads)
     return np.concatenate([centers[:-1], last[None]])
 
 
-def _principal_scores(part: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:
+def _principal_scores(sample: Observed, lam: np.ndarray, d: int) -> np.ndarray | None:
     """(n, d) scores of the rows on the leading components of sqrt(W) (x - m): block Krylov method.
 
-    W is 1 where observed and lam in gaps, m the centre of all rows: in the gaps of feature j this
-    is one number, so that they may be filled with m + sqrt(lam) (c - m). None if every value is at
-    that centre.
+    W is 1 for observed and lam for missing values, and m is the centre of all rows: missing values
+    of feature j all have the same score, as if filled with m + sqrt(lam) (c - m). None if every
+    value is at that centre.
     """
-    seen = part.summary.counts
-    weight = seen + lam * (part.weights.sum() - seen)
-    away = seen * (part.means - part.reference) / np.where(weight > 0, weight, 1.0)
-    point = part.reference + away * (1.0 - np.sqrt(lam))
-    values = zero_filled(part.source, point, part.missing)[0]
-    entries = values.data if part.is_sparse else values
+    counts = sample.summary.counts
+    weight = counts + lam * (sample.weights.sum() - counts)
+    offset = counts * (sample.means - sample.reference) / np.where(weight > 0, weight, 1.0)
+    point = sample.reference + offset * (1.0 - np.sqrt(lam))
+    values = zero_filled(sample.source, point, sample.missing)[0]
+    entries = values.data if sample.is_sparse else values
     scale = max(entries.max(initial=0.0), -entries.min(initial=0.0))
     if scale == 0.0:
         return None
     entries /= scale
     values = values.astype(np.float32)
-    shares = (part.weights / part.weights.sum()).astype(np.float32)
+    shares = (sample.weights / sample.weights.sum()).astype(np.float32)
     mean = shares @ values
     axes = np.random.RandomState(0).standard_normal((values.shape[1], d)).astype(np.float32)
     blocks = []

@@ -119,14 +119,14 @@ reference_, n_features_in_, feature_names_in_
         rows = to_dask(check_table(self, X)) if not is_lazy(X) else self._rows_of(X, reset=True)
         with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
-            self._keep(self._run(blocks, X), blocks.dtype)
+            self._store_best_start(self._run(blocks, X), blocks.dtype)
             mu, lam = (
                 self.cluster_centers_.astype(np.float64),
                 penalties(self.lam_, 1, len(blocks.means)),
             )
             fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
             loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted, mu[None])
-            self._keep_loss(loss, self.cluster_sizes_)
+            self._store_loss(loss, self.cluster_sizes_)
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
             labels._chunks = (tuple(np.diff(blocks.firsts).tolist()),)
