@@ -437,7 +437,7 @@ class Starts:
 def _over(
     table: Table, name: str, *arguments: Any, threads: int, per_entry: float = 1.0, progress=None
 ) -> None:
-    """Call a function that goes over a table, with so many multiply-adds for each entry."""
+    """Call a function that goes over a table, with ``per_entry`` multiply-adds for each entry."""
     work = table.entries * per_entry
     call(name, table.struct, *arguments, threads=threads, work=work, progress=progress)
 
@@ -547,7 +547,7 @@ def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: boo
 
 
 def rescue(table: Table, starts: Starts, r: int, bounds: Any, threads: int) -> None:
-    """Move the costliest rows of start r into its empty clusters. INOUT labels, stats."""
+    """Relocate the empty clusters of start r to its costliest rows. INOUT labels, stats."""
     centers = starts.centers(np.array([r]))
     stats = Stats(*(values[r : r + 1] for values in starts.stats))
     labels = check_labels(starts.labels[r], table.n, centers.k)
@@ -556,16 +556,16 @@ def rescue(table: Table, starts: Starts, r: int, bounds: Any, threads: int) -> N
 
 
 def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Which of some rows fill the empty clusters: their places (k,), or -1.
+    """The rows to which empty clusters are relocated: their places (k,), or -1.
 
     ``members`` (k,): rows of each cluster in all. Earlier rows win over later ones of equal cost.
     """
     n, k = len(costs), len(members)
     check_labels(labels, n, k)
     costs, members = np.array(costs, np.float64), np.array(members, np.int64)
-    taken, weights = np.empty(k, np.int64), np.ones(n)
-    invoke("choose_rescued", costs, weights, labels, n, k, members, taken)
-    return taken
+    rows, weights = np.empty(k, np.int64), np.ones(n)
+    invoke("choose_rescued", costs, weights, labels, n, k, members, rows)
+    return rows
 
 
 def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -37,12 +37,14 @@ from ._validation import check_choice, check_count, check_number, is_auto
 
 CRITERIA = ("score", "paper")
 OWN_PARAMETERS = ("lams", "criterion", "n_splits")  # the others are those of MNARKMeans
-MOST_ROWS = 20_000  # beyond, parts of a sample say as much as parts of the whole
-SAME_STABILITY = 0.02  # adjusted Rand index: more clusters are taken when they are as stable
+MOST_ROWS = 20_000  # of a larger table, a sample of this size is enough
+SAME_STABILITY = (
+    0.02  # difference in adjusted Rand index that is ignored, in favour of more clusters
+)
 
 
 class SelectionWarning(UserWarning):
-    """The choice of lam or k stands on weak ground."""
+    """The choice of lam or k is poorly supported by the data."""
 
 
 @dataclass(repr=False, eq=False)
@@ -57,7 +59,7 @@ class MNARKMeansCV(CentersModel):
         Candidates for lam. "auto": those of ``MNARKMeans(lam="auto")``.
     criterion : {"score", "paper"}, default="score"
         How lam is chosen. "score": as ``MNARKMeans(lam="auto")`` does, by how well clusters predict
-        what they have not seen. "paper": the instability of the paper's authors.
+        held-out values. "paper": the instability of the paper's authors.
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int or "auto", default=10
@@ -92,9 +94,9 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    Tables of more than 20,000 rows are judged by a sample of that size; the last fit takes all
-    rows. Among several numbers of clusters the largest wins whose clusters are as reproducible as
-    those of the best.
+    Stability is estimated in a sample of at most 20,000 rows; the last fit takes all rows. Among
+    several numbers of clusters the largest wins whose clusters are as reproducible as those of the
+    best.
 
     Examples
     --------

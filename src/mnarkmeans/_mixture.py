@@ -59,7 +59,7 @@ class MixtureMissingness(NamedTuple):
 class MNARMixture(Saving, DensityMixin, BaseEstimator):
     """Gaussian mixture for data with missing values, fitted with the missingness mechanism.
 
-    Every row belongs to every cluster with a probability, and missing values are evidence too. On
+    Every row belongs to every cluster with a probability; missing values are informative too. On
     complete data this is scikit-learn's ``GaussianMixture`` (diag, spherical).
 
     Parameters
@@ -121,9 +121,9 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
 
     Notes
     -----
-    Rows without any observed value take no part in the fit, and the likelihood of a row is
-    conditional on one of its values being observed. A feature without missing values plays no part
-    in the mechanism.
+    Rows without any observed value are ignored in the fit, and the likelihood of a row is
+    conditional on one of its values being observed. Features without missing values are left out of
+    the mechanism.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
             references = [self.reference_] if continues else [np.zeros_like(lowest), lowest]
         tables = [replace(observed, reference=reference) for reference in references]
         last = self._parameters() if continues else None
-        self._keep(*fit(self, tables, rng, threads, last), rng)
+        self._store_fit(*fit(self, tables, rng, threads, last), rng)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -333,7 +333,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "means_")
 
-    def _keep(self, best: MixtureFit, compared: list[MixtureFit], rng: Any) -> None:
+    def _store_fit(self, best: MixtureFit, compared: list[MixtureFit], rng: Any) -> None:
         state = best.states[-1]
         parameters = best.em.m_step(state.parameters, state.expectation)
         self._mechanism = parameters.mechanism

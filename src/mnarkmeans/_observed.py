@@ -1,4 +1,4 @@
-"""Observed: the one form in which every algorithm sees the data, gaps and all.
+"""Observed: the form in which every algorithm reads the data, with its missing values.
 
 The table is kept as the caller gave it: a dense array with missing values (NaN, or a code), or a
 CSR matrix whose unstored entries are missing. ``table`` is how the core reads it, without copying
@@ -25,7 +25,7 @@ from ._core import FirstPass, Table, first_pass
 
 
 def code_in(dtype: np.dtype, missing: float) -> float:
-    """The code of a gap as it reads in the precision of a table; NaN if there is none."""
+    """The code of missing values in the precision of a table; NaN if there is none."""
     return float(dtype.type(missing))
 
 
@@ -38,7 +38,7 @@ def seen_in(values: np.ndarray, missing: float) -> np.ndarray:
 
 
 def with_nan(X: Any, missing: float) -> Any:
-    """An array or sparse matrix with NaN in every gap that has an entry; X itself if it is so."""
+    """An array or sparse matrix with NaN for every entry that is missing; X itself if it has."""
     missing = code_in(X.dtype, missing)
     if math.isnan(missing):
         return X
@@ -58,14 +58,14 @@ def without_mask(X: Any) -> Any:
 
 
 def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[Any, Any]:
-    """Values minus a point (p,) with gaps as 0, and 1 where observed; float64.
+    """Values minus a point (p,), 0 where missing; and 1 where observed, else 0; float64.
 
     Both dense, or both CSR of the same structure.
     """
     stored = sparse.issparse(X)
     entries, point = (X.data, point[X.indices]) if stored else (X, point)
     seen = seen_in(entries, missing)
-    # R's NA is a NaN that complains when it is subtracted from: gaps are left alone.
+    # R's NA is a signalling NaN: missing values take no part in the subtraction.
     values = np.subtract(entries, point, where=seen, out=np.zeros(seen.shape))
     parts = values, seen.astype(np.float64)
     if not stored:
@@ -117,7 +117,7 @@ def summary_of(
 ) -> tuple[np.ndarray, Summary]:  # fmt: skip
     """The weights, made 0 for rows without an observed value, and the summary of a table.
 
-    ``first``: what the first pass over it found, if that is known.
+    ``first``: the result of the first pass over it, if there was one.
     """
     every = first = first or first_pass(Table(source, missing, weights), threads)
     if not weights.all():
@@ -189,7 +189,7 @@ class Observed:
         return Table(self.source, self.missing, self.weights, has_gaps=self.has_gaps)
 
     def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The whole table as a dense array (anything in the gaps), and where the gaps are."""
+        """The whole table as a dense array, and where it is missing (any value may stand there)."""
         if isinstance(self.source, np.ndarray):
             return self.source, ~seen_in(self.source, self.missing)
         gaps = np.ones(self.source.shape, bool)
@@ -214,7 +214,7 @@ class Observed:
         return replace(part, means=self.means[columns])
 
     def sample(self, size: int) -> np.ndarray:
-        """Numbers, rising, of ``size`` random rows of those with a weight, or of all of these."""
+        """Numbers, in increasing order, of ``size`` random rows with a weight, or of all these."""
         counting = np.flatnonzero(self.weights)
         if len(counting) <= size:
             return counting
@@ -222,5 +222,5 @@ class Observed:
         return counting[np.sort(drawn)]
 
     def zero_filled(self) -> tuple[Any, Any]:
-        """Values measured from the reference with gaps as 0, and 1 where observed."""
+        """Values measured from the reference, 0 where missing; and 1 where observed, else 0."""
         return zero_filled(self.source, self.reference, self.missing)

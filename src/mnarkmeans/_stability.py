@@ -7,9 +7,9 @@ pairs of x rows:
     adjusted Rand index = (sum (T over 2) - E) / (((r over 2) + (c over 2)) / 2 - E),
                           E = (r over 2) (c over 2) / (m over 2)
 
-Every candidate for lam is fitted to the same parts, each with starts of its own. They are tried at
-three of the candidates, and all candidates go on from what was found there. (The paper's procedure
-fits every candidate from all starts.)
+Every candidate for lam is fitted to the same subsets, each with its own starts. The starts are run
+with three of the candidates, and all candidates start from the results. (The paper's procedure fits
+every candidate from all starts.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHARE_OF_ROWS = 0.8  # of a part
 def _pairs(labels: np.ndarray, kept: np.ndarray, couples: Any, k: int) -> tuple[np.ndarray, ...]:
     """Pairs together in both, in the first, in the second of C couples (C, G), and the rows (C, 1).
 
-    labels (B, n, G), kept (B, n): judged are the rows that both fits of a couple keep.
+    labels (B, n, G), kept (B, n): rows are counted that both fits of a couple keep.
     """
     couples, offsets = np.reshape(couples, (-1, 2)), k * k * np.arange(labels.shape[2])
     tables = np.empty((len(couples), labels.shape[2], k, k))
@@ -105,7 +105,7 @@ def subsamples(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
 def best_of_starts(
     observed: Observed, starts: np.ndarray, penalties: np.ndarray, **how: Any
 ) -> np.ndarray:
-    """(L, k, p): where the best of the starts (R, k, p) leads with each of the penalties (L, p).
+    """(L, k, p): the best result of the starts (R, k, p), for each of the penalties (L, p).
 
     Those of one start follow each other: their first partition is summed up once.
     """

@@ -1,7 +1,7 @@
 """User input is validated once, here: every accepted input becomes an ``Observed``, and what looks
 wrong (codes such as -999, raw counts, a far reference) is warned about.
 
-What leaves this module can be relied on: the table is a two-dimensional float32 or float64 array or
+Its results can be relied on: the table is a two-dimensional float32 or float64 array or
 a canonical CSR matrix, its observed entries are finite, at least one entry is observed, weights are
 finite and not negative, the reference has one finite number per feature. Nothing checks again.
 Dense float input is used in place, never copied and never written to.
@@ -79,7 +79,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -
 
 
 def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
-    """A table as users have it, of float64 with NaN in the gaps."""
+    """A user's table as float64, with NaN where values are missing."""
     values = with_nan(check_table(None, X), check_missing_values(missing_values))
     return values.astype(float, copy=False)
 
@@ -114,7 +114,7 @@ def like_input(values: np.ndarray, like: Any) -> Any:
     """``values`` (n, p) as a frame of pandas or polars with the index, columns and float types of
     ``like``; the array itself if that is no frame.
 
-    Columns that held whole numbers become floats: what fills a gap is a mean.
+    Columns of whole numbers become floats: missing values are filled with means.
     """
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(like, pandas.DataFrame):
@@ -287,7 +287,7 @@ def _refuse_infinite(X, row: int):
 # What programs write for a missing number; the last is R's NA among its whole numbers.
 CODES = (-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648)
 MAX_CODED = 20  # features that are checked for each code
-SMALL_COUNT, VERY_SKEWED = 100, 10  # counts beyond this, and so many times above their mean
+SMALL_COUNT, VERY_SKEWED = 100, 10  # counts above both 100 and 10 times their mean
 ENTRIES_TO_JUDGE = 100_000  # whether all are whole numbers
 FEWEST_VALUES = 10  # of a feature, for its spread to be known
 
@@ -343,8 +343,7 @@ def _doubts(
 
 
 def _far_reference(summary: Summary, estimator: Any, reference: np.ndarray) -> Iterator[str]:
-    """A reference further from the values of features with gaps than these are from each other is
-    hardly where values get lost."""
+    """A warning if the reference lies far outside the values of features with missing values."""
     if hasattr(estimator, "mechanism"):
         why = "'decay' and 'threshold' describe values missing near it, where there are none"
         instead = "another mechanism"

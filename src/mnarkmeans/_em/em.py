@@ -62,7 +62,7 @@ class Parameters(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """What an E-step says of the table under given parameters."""
+    """The result of an E-step."""
 
     sums: SoftSums
     hidden: np.ndarray  # (k,) expected rows without any observed value
@@ -139,13 +139,13 @@ class EM:
         sizes = (memberships * self.observed.weights[:, None]).sum(axis=0)
         totals = np.zeros((3, len(sizes), self.observed.n_features))
         for begin in range(0, len(memberships), ROWS_AT_ONCE):
-            part = slice(begin, begin + ROWS_AT_ONCE)
-            rows, shared = self.observed.source[part], memberships[part]
-            shared = shared * self.observed.weights[part, None]
+            chunk = slice(begin, begin + ROWS_AT_ONCE)
+            rows, shared = self.observed.source[chunk], memberships[chunk]
+            shared = shared * self.observed.weights[chunk, None]
             if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
                 shared = sparse.csr_array(shared)
-            values, seen = zero_filled(rows, self.observed.means, self.observed.missing)
-            totals += [(each.T @ shared).T for each in (values, seen, values**2)]
+            values, observed = zero_filled(rows, self.observed.means, self.observed.missing)
+            totals += [(each.T @ shared).T for each in (values, observed, values**2)]
         sums, counts, squares = totals
         return SoftSums(sizes, sums, counts, squares, 0.0, counts)
 
@@ -296,7 +296,7 @@ def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def missing_of(parameters: Parameters, reference: np.ndarray) -> Missing:
-    """What the mechanism says of the missing values of every cluster and feature.
+    """Missing values of every cluster and feature under the mechanism.
 
     With Student's t, mean and variance are weighted by w, as the M-step needs them.
     """
@@ -336,8 +336,8 @@ def by_width(clusters: Clusters, widths: Any) -> Clusters:
 
 # --- the weight of the prior ----------------------------------------------------------------------
 
-MOST_PRIOR = 200.0  # with so many values of the common variance clusters share it
-FEWEST_SEEN = 3.0  # values without which a variance says nothing
+MOST_PRIOR = 200.0  # the largest d: clusters all but share their variances
+FEWEST_VALUES = 3.0  # values below which a variance is ignored
 FEW_GAPS = 0.1  # share of missing values below which the prior fades; complete tables have none
 
 
@@ -358,15 +358,15 @@ def prior_weight(em: EM, sums: SoftSums, freedom: float) -> float:
     return fading * _in_common(free.variances, state.expectation.sums.counts, freedom)
 
 
-def _in_common(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float:
-    """d from variances (k, p) of ``seen`` values each."""
-    if freedom > 0:  # a value from heavy tails says less of their width
-        seen = seen * (freedom / (freedom + 3.0))
-    enough = seen >= FEWEST_SEEN
+def _in_common(variances: np.ndarray, counts: np.ndarray, freedom: float) -> float:
+    """d from variances (k, p), each of this number of values."""
+    if freedom > 0:  # a value from heavy tails is less informative about their width
+        counts = counts * (freedom / (freedom + 3.0))
+    enough = counts >= FEWEST_VALUES
     degrees = np.maximum(enough.sum(axis=0) - 1, 0)
     if degrees.sum() == 0:
         return 0.0
-    half = 0.5 * np.maximum(seen, FEWEST_SEEN)
+    half = 0.5 * np.maximum(counts, FEWEST_VALUES)
     logs = np.log(np.maximum(variances, TINY)) - digamma(half) + np.log(half)
     mean = np.where(enough, logs, 0.0).sum(axis=0) / np.maximum(enough.sum(axis=0), 1)
     scatter = np.where(enough & (degrees > 0), (logs - mean) ** 2, 0.0).sum() / degrees.sum()
@@ -374,7 +374,7 @@ def _in_common(variances: np.ndarray, seen: np.ndarray, freedom: float) -> float
 
 
 def degrees_of_freedom(excess: float, most: float) -> float:
-    """d with trigamma(d / 2) = excess: by so much log-variances vary more than by chance."""
+    """d with trigamma(d / 2) = excess variance of the log-variances, beyond chance."""
     if not excess > polygamma(1, 0.5 * most):
         return most
     return 2.0 * float(brentq(lambda y: polygamma(1, y) - excess, 1e-8, 0.5 * most))

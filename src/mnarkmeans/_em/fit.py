@@ -30,12 +30,12 @@ from .mechanisms import MECHANISMS, TINY
 FIRST_LAMS = (0.0, 0.5, 1.0)  # of the k-means fits that give the first partitions
 ENTRIES_OF_SAMPLE = 1 << 17  # size of the sample that these are fitted to
 SHORT_ITER, CHOICE_ITER = 5, 50
-# Log-likelihood, and so much more per row, by which a candidate may be behind without being dropped
+# Log-likelihood, in all and per row, by which a candidate may be behind without being dropped
 BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
 class MixtureFit(NamedTuple):
-    """A kind of mixture, and the states it went through, from its start on."""
+    """A mixture model, and its states from the start on."""
 
     em: EM
     mechanism: str

@@ -1,12 +1,12 @@
 """Missingness mechanisms, for clusters N(mu_lj, v_lj) measured from the reference.
 
-    mechanism  P(missing | x)                x | missing is normal ...
+    mechanism  P(missing | x)                density of x | missing
 
-    mcar       rate_j                        with mean mu, variance v
-    class      rate_lj                       with mean mu, variance v
-    decay      c exp(-t x^2)                 with mean mu / D, variance v / D,  D = 2 v t + 1
-    threshold  1 where |x| < tau_j           truncated to (-tau_j, tau_j)
-    limit      Phi((c_j - x) / zeta_j)       times that curve
+    mcar       rate_j                        normal: mean mu, variance v
+    class      rate_lj                       normal: mean mu, variance v
+    decay      c exp(-t x^2)                 normal: mean mu / D, variance v / D,  D = 2 v t + 1
+    threshold  1 where |x| < tau_j           normal, truncated to (-tau_j, tau_j)
+    limit      Phi((c_j - x) / zeta_j)       normal x curve, renormalised
 
 Each gives P_lj = P(missing | cluster l, feature j), mean and variance of x | missing, and what an
 observed value adds to the log-likelihood, log(1 - P(missing | x)). ``update`` takes the clusters
@@ -14,7 +14,7 @@ and expected numbers of missing values G_lj of an EM iteration and never lowers
 
     sum_lj G_lj log P_lj + sum_observed log(1 - P(missing | x)) + log prior.
 
-A feature without missing values in the training table has no part in any of this.
+Features without missing values in the training table are left out of all this.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .._observed import Observed, seen_in
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MIN_LOG = -700.0  # of a probability
 TINY = 1e-300  # smallest divisor
-ROUNDING = 1e-12  # of a log-likelihood, and more than it
+ROUNDING = 1e-12  # relative tolerance of log-likelihoods; exceeds their rounding error
 
 # --- the observed values --------------------------------------------------------------------------
 
@@ -43,20 +43,20 @@ ENTRIES_AT_ONCE = 1 << 20
 def entries(
     observed: Observed, features: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The observed entries of some features (p,) of bool, in rows with a weight: rows, features,
-    which rise, and values less the reference. Several features at a time."""
+    """The observed entries of the chosen features (p,) of bool, in rows with a weight: rows,
+    features in increasing order, and values less the reference. Several features at a time."""
     source = observed.source.tocsc() if observed.is_sparse else observed.source
     counted = observed.weights > 0
     chosen, at_once = np.flatnonzero(features), max(1, ENTRIES_AT_ONCE // observed.n_rows)
     for begin in range(0, len(chosen), at_once):
-        part = source[:, chosen[begin : begin + at_once]]
+        block = source[:, chosen[begin : begin + at_once]]
         if observed.is_sparse:
-            kept = counted[part.indices]
-            rows, values = part.indices[kept], part.data[kept]
-            numbers = np.repeat(np.arange(part.shape[1]), np.diff(part.indptr))[kept]
+            kept = counted[block.indices]
+            rows, values = block.indices[kept], block.data[kept]
+            numbers = np.repeat(np.arange(block.shape[1]), np.diff(block.indptr))[kept]
         else:
-            seen = (seen_in(part, observed.missing) & counted[:, None]).T
-            values, (numbers, rows) = part.T[seen], np.nonzero(seen)
+            kept = (seen_in(block, observed.missing) & counted[:, None]).T
+            values, (numbers, rows) = block.T[kept], np.nonzero(kept)
         columns = chosen[begin + numbers]
         yield rows, columns, values.astype(np.float64) - observed.reference[columns]
 
@@ -97,13 +97,13 @@ class Values:
 
     @cached_property
     def scale(self) -> float:
-        """Mean square of the values; 1 where no value can be missing."""
+        """Mean square of the values; 1 if no feature has missing values."""
         squares, weights = self.histogram
         return max(float(weights @ squares) / weights.sum(), TINY) if len(weights) else 1.0
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """(p,) the smallest distance from the reference; inf where no value could be missing."""
+        """(p,) the smallest distance from the reference; inf if a feature has no missing value."""
         nearest = np.full(len(self.has_gaps), np.inf)
         for _, columns, values in entries(self.observed, self.has_gaps):
             np.minimum.at(nearest, columns, np.abs(values))
@@ -157,7 +157,7 @@ def newton_step(value: Callable[[Any], Any], at: Any, width: Any, reach: Any) ->
 
 
 class Missing(NamedTuple):
-    """What a mechanism says of the missing values of clusters and features, each (..., k, p)."""
+    """Missing values under a mechanism, by cluster and feature (..., k, p)."""
 
     log_rate: np.ndarray  # log P(missing | cluster, feature)
     mean: np.ndarray  # of x | missing
@@ -217,16 +217,16 @@ class Mechanism:
     def missing(self, mean: np.ndarray, variance: np.ndarray) -> Missing:
         """Of normal clusters (..., k, p) measured from the reference.
 
-        A missing value in a feature that the training table observes everywhere says nothing, and
-        is like the observed ones.
+        In a feature without missing values in the training table, a missing value is uninformative
+        and distributed as the observed ones.
         """
         with np.errstate(divide="ignore"):
-            log_rate, center, spread, *seen = self._given_missing(mean, variance)
+            log_rate, center, spread, *rest = self._given_missing(mean, variance)
         return Missing(
             np.where(self.has_gaps, np.maximum(log_rate, MIN_LOG), 0.0),
             np.where(self.has_gaps, center, mean),
             np.where(self.has_gaps, np.maximum(spread, 1e-12 * variance), variance),
-            np.where(self.has_gaps, np.maximum(seen[0], MIN_LOG), 0.0) if seen else None,
+            np.where(self.has_gaps, np.maximum(rest[0], MIN_LOG), 0.0) if rest else None,
         )
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -304,7 +304,7 @@ class ByClass(Mechanism):
         return replace(self, rates=np.where(self.has_gaps, common, self.rates))
 
     def log_prior(self, values: Values) -> float:
-        """Minus the divergence of the rates from those of the table, in so many rows."""
+        """Minus ``prior_rows`` times the divergence of the rates from those of the table."""
         common = np.broadcast_to(values.missing_rate, self.rates.shape)
         return -self.prior_rows * float(_divergence(common, self.rates)[:, self.has_gaps].sum())
 
@@ -342,9 +342,9 @@ def _divergence(rates: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 # --- around the reference -------------------------------------------------------------------------
 
-# Share of the missing values that go missing wherever x lies: one missing value in a distant
-# cluster must not rule out the whole curve.
-ANYWHERE = 1e-6
+# Small share of missing values independent of x: one missing value in a distant cluster must not
+# rule out the whole curve.
+BACKGROUND_RATE = 1e-6
 BOUND = 14.0  # of |log t|, in units of the mean square, and of |logit c|
 
 
@@ -380,7 +380,7 @@ class Decaying(Mechanism):
 
         def value_of_c(logit_c: Any) -> Any:
             c = expit(logit_c)
-            return gaps * np.log(c) + self._seen(values, t, c)
+            return gaps * np.log(c) + self._log_observed(values, t, c)
 
         log_t = newton_step(value_of_t, np.log(max(self.t * scale, TINY)), 1e-3, 2.0)
         t = math.exp(np.clip(log_t, -BOUND, BOUND)) / scale
@@ -391,29 +391,30 @@ class Decaying(Mechanism):
     def _value(cls, values: Values, clusters: Clusters, t: Any, c: Any) -> Any:
         """Log-likelihood at points (...) of t and c, which may be numbers."""
         mean, variance, gaps = (each.ravel() for each in clusters[:3])
-        rate = _by_curve(np.asarray(t)[..., None], mean, variance) + ANYWHERE
-        return gaps.sum() * np.log(c) + np.log(rate) @ gaps + cls._seen(values, t, c)
+        rate = _by_curve(np.asarray(t)[..., None], mean, variance) + BACKGROUND_RATE
+        return gaps.sum() * np.log(c) + np.log(rate) @ gaps + cls._log_observed(values, t, c)
 
     @staticmethod
-    def _seen(values: Values, t: Any, c: Any) -> Any:
-        """Of the observed values alone."""
+    def _log_observed(values: Values, t: Any, c: Any) -> Any:
+        """The part of the observed values."""
         squares, weights = values.histogram
-        return _log_seen(np.asarray(t)[..., None], np.asarray(c)[..., None], squares) @ weights
+        t, c = np.asarray(t)[..., None], np.asarray(c)[..., None]
+        return _log_observed_at(t, c, squares) @ weights
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
-        """A mixture of two normals: by the curve, or anywhere."""
+        """A mixture of two normals: by the curve, or at the background rate."""
         by_curve = _by_curve(self.t, mean, variance)
-        rate, pull = by_curve + ANYWHERE, 1.0 - 1.0 / (2.0 * variance * self.t + 1.0)
+        rate, pull = by_curve + BACKGROUND_RATE, 1.0 - 1.0 / (2.0 * variance * self.t + 1.0)
         share, apart = by_curve / rate, mean * pull
-        away = apart * share
-        spread = variance - variance * pull * share + away * (apart - away)
-        return np.log(self.c * rate), mean - away, spread
+        shift = apart * share
+        spread = variance - variance * pull * share + shift * (apart - shift)
+        return np.log(self.c * rate), mean - shift, spread
 
     def log_observed(self, x: np.ndarray, features: Any = slice(None)) -> np.ndarray:
-        return _log_seen(self.t, self.c, x**2)
+        return _log_observed_at(self.t, self.c, x**2)
 
     def total_log_observed(self, values: Values) -> float:
-        return float(self._seen(values, self.t, self.c))
+        return float(self._log_observed(values, self.t, self.c))
 
     @property
     def n_parameters(self) -> int:
@@ -421,15 +422,15 @@ class Decaying(Mechanism):
 
 
 def _by_curve(t: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """P(missing) / c, but for what is missing anywhere."""
+    """P(missing) / c, without the background rate."""
     d = 2.0 * variance * t + 1.0
-    return (1.0 - ANYWHERE) * np.exp(-t * mean**2 / d) / np.sqrt(d)
+    return (1.0 - BACKGROUND_RATE) * np.exp(-t * mean**2 / d) / np.sqrt(d)
 
 
-def _log_seen(t: Any, c: Any, squares: np.ndarray) -> np.ndarray:
+def _log_observed_at(t: Any, c: Any, squares: np.ndarray) -> np.ndarray:
     """log P(observed) of values with these squares."""
-    seen = (1.0 - c) - c * (1.0 - ANYWHERE) * np.expm1(-t * squares)
-    return np.log(np.maximum(seen, TINY))
+    rate = (1.0 - c) - c * (1.0 - BACKGROUND_RATE) * np.expm1(-t * squares)
+    return np.log(np.maximum(rate, TINY))
 
 
 @dataclass(frozen=True)
@@ -469,20 +470,20 @@ class WithinThreshold(Mechanism):
         a, b = -reach - m, reach - m
         log_b = log_ndtr(b)
         log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -TINY)))
-        # Far from a narrow cluster only the bounds below say anything: no overflow before them.
+        # Far from a narrow cluster the bounds below decide: no overflow before them.
         logs = (-0.5 * z * z - HALF_LOG_2PI - log_p for z in (a, b))
         at_a, at_b = (np.exp(np.minimum(log, 300.0)) for log in logs)
         drop = at_b - at_a
-        away = np.clip(m - drop, 0.0, reach)
+        center = np.clip(m - drop, 0.0, reach)
         spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
         tiny = reach < 1e-3
         if tiny.any():
             curvature = reach**2 * (m**2 - 1.0) / 6.0
             narrow = np.log(2.0 * reach) - 0.5 * m * m - HALF_LOG_2PI + curvature
             log_p = np.where(tiny, narrow, log_p)
-            away = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), away)
+            center = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), center)
             spread = np.where(tiny, reach**2 / 3.0, spread)
-        return log_p, np.copysign(sd * away, mean), variance * spread
+        return log_p, np.copysign(sd * center, mean), variance * spread
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return (np.abs(x) < self.tau).astype(np.float64)
@@ -549,8 +550,8 @@ class BelowLimit(Mechanism):
         log_rate = log_ndtr((c - clusters.mean) / np.sqrt(clusters.variance + zeta**2))
         missing = (clusters.gaps * np.maximum(log_rate, MIN_LOG)).sum(axis=-2)
         centers, weights, _ = values.bins
-        seen = (weights.T * log_ndtr((centers.T - c) / zeta)).sum(axis=-2)
-        return np.where(self.has_gaps, missing, 0.0) + seen
+        observed = (weights.T * log_ndtr((centers.T - c) / zeta)).sum(axis=-2)
+        return np.where(self.has_gaps, missing, 0.0) + observed
 
     def _given_missing(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
         d = np.sqrt(variance + self.zeta**2)
