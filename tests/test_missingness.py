@@ -113,7 +113,7 @@ def test_mistakes_are_named(X, arguments, message):
 def test_tables_that_cannot_lose_more_are_refused(X):
     with pytest.raises(ValueError, match="missing already"):
         ampute(ampute(X, fraction=0.4, rng=0), fraction=0.1)
-    with pytest.raises(ValueError, match="one of them without gaps"):
+    with pytest.raises(ValueError, match="one of them complete"):
         ampute(np.array([[1.0, np.nan], [np.nan, 1.0]]), "mar", fraction=0.6)
     with pytest.raises(TypeError, match="not stored already count as missing"):
         ampute(sparse.csr_array(np.eye(3)), fraction=0.1)

@@ -126,7 +126,7 @@ def test_picture_table_and_text_of_missing_shares_are_those_of_diagnose():
 
 def test_the_verdict_comes_first(page, html):
     assert page["sure"]["level"] == "separate"
-    assert "separate groups" in page["sure"]["reasons"][0]
+    assert "The clusters form 2 groups" in page["sure"]["reasons"][0]
     body = html.split("<main")[1]
     assert body.index("Separate groups.") < body.index("<dl")
     for text in ("How sure is this?", "What makes a cluster", "Found again"):
@@ -151,11 +151,11 @@ def test_no_bars_of_confidence_where_nothing_can_be_said():
         assert set(page["embedding"]["confidence"]) == {None}
         assert 'class="bars"' not in render(page)
     assert page["sure"]["reasons"] == [
-        "All rows but 2 are in one cluster: the others are outliers."
+        "All rows but 2 are in one cluster: the others may be outliers."
     ]
     with pytest.warns(ConvergenceWarning):
         same = page_of(np.ones((20, 2)), MNARKMeans(3, lam=0.0).fit(np.ones((20, 2))))
-    assert same["sure"]["reasons"] == ["All rows are in one cluster: the rows do not differ."]
+    assert same["sure"]["reasons"] == ["All rows are in one cluster."]
 
 
 def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():

@@ -51,7 +51,7 @@ def test_groups_are_separate_in_any_form(three_groups, form):
     found = verdict(table, fit(table, 3))
     assert found.kind == "separate"
     assert sorted(map(tuple, found.groups)) == [(0,), (1,), (2,)]
-    assert found.sentence.startswith("The 3 clusters are separate groups")
+    assert found.sentence.startswith("All 3 clusters are groups of their own")
     assert all(pair.high < 1 for pair in found.pairs)
     assert "pairs" not in repr(found)
     assert len(repr(found)) < 300

@@ -52,6 +52,21 @@ def test_fit_predict_impute_in_every_format(tables, fitted, tmp_path, name):
     assert names(tmp_path) == {"out", "labels.csv", "filled.parquet"}
 
 
+def test_the_report_names_the_reference_that_was_chosen_though_all_of_it_is_zero(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)) + 3.0 * (np.arange(60) % 2)[:, None] * (np.arange(5) % 2)
+    X[X < -0.3] = np.nan  # a detection limit
+    X -= np.nanmin(X, axis=0)
+    pd.DataFrame(X, columns=list("abcde")).to_csv(tmp_path / "t.csv", index=False)
+    do("fit", tmp_path / "t.csv", "-k", 2, "-q", "-o", tmp_path / "out")
+    assert read_json(tmp_path / "out" / "summary.json")["missingness"]["reference"] == "min"
+    settings = read_json(tmp_path / "out" / "report.json")["settings"]
+    assert settings["Reference"] == "auto: smallest observed value of each feature"
+    paper = "--criterion", "paper", "--splits", 2, "--starts", 1
+    do("select", tmp_path / "t.csv", "-k", 2, *paper, "-q", "-o", tmp_path / "paper")
+    assert read_json(tmp_path / "paper" / "report.json")["settings"]["Reference"] == "auto: zero"
+
+
 def test_files_of_a_fit(fitted, frame):
     summary = read_json(fitted / "summary.json")
     assert (summary["n_clusters"], summary["lam"]) == (2, 0.5)

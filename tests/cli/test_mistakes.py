@@ -55,8 +55,8 @@ MISTAKES = [
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
-    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "of the model, such as 'a' (it has no"),
-    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the columns of the model"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "lacks the model's columns, such as 'a'"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the model's columns"),
     (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),

@@ -187,7 +187,7 @@ def long(folder, samples=12, features=10, **more):
 
 def test_a_long_table_is_told_to_be_made_wide(tmp_path):
     path = long(tmp_path, LOD=1.2)
-    with pytest.raises(TableError, match=r"'SampleID' and 'Assay' .a long table.; make it wide"):
+    with pytest.raises(TableError, match=r"long format .*'SampleID' and 'Assay'.; pivot it"):
         read_table(path)
     assert read_table(path, columns=["NPX"]).shape == (120, 1)
     # Two groups crossed are a design, and many columns of numbers a wide table.

@@ -201,7 +201,7 @@ def _certainty(fitted: FittedTable) -> dict[str, Any]:
         reasons.append(
             f"{percent(float((confidence >= SURE).mean()))} of the rows clearly belong to their "
             f"cluster (confidence at least {SURE}); {between:,} of {confidence.size:,} "
-            f"{'lies' if between == 1 else 'lie'} between clusters (below {BETWEEN})."
+            f"{'is' if between == 1 else 'are'} uncertain (below {BETWEEN})."
         )
     steps = []
     if k > 1 and len(verdict.groups) != k:
@@ -212,7 +212,7 @@ def _certainty(fitted: FittedTable) -> dict[str, Any]:
     if verdict.kind == "continuum":
         steps.append("Describe the rows by where they lie along the continuum, not by cluster.")
     if between:
-        steps.append("Treat rows between clusters as undecided; labels.csv has their confidence.")
+        steps.append("Treat uncertain rows as undecided; labels.csv has their confidence.")
     return {
         "level": verdict.kind.replace(" ", "-"),
         "headline": verdict.headline,

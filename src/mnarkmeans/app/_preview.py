@@ -57,7 +57,7 @@ ADVANCED: list[dict[str, Any]] = [
     dict(name="reference", value="auto", label="Reference",
          help="Value near which values go missing: auto, min (detection limit), or a number."),
     dict(name="starts", value="", label="Number of starts",
-         help="Random initialisations; the best result is kept."),
+         help="Random starts; the best result is kept."),
     dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
 ]  # fmt: skip
 LABELS = {control["name"]: control["label"] for control in READING}

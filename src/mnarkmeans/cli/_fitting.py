@@ -35,6 +35,7 @@ from ..metrics._markers import ranked
 from ..metrics._verdict import FOLDS
 from ..missingness._paragraph import lam_words
 from ..tables import Preparation, Table, read_table
+from ..tables._advise import Suggestion
 from ..tables._table import counted
 from ._console import Console, Step, UserError, estimator_errors, typed_command
 from ._options import ResultOptions, SourceOptions, as_number
@@ -51,22 +52,22 @@ DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and share
 
 
 def claimed_folder(source: SourceOptions, output: ResultOptions) -> AbstractContextManager[Any]:
-    """Claim the folder; a package that is not installed is asked for before the work."""
+    """Claim the folder; fail early if an optional package is missing."""
     if output.embedding == "umap":
         require("umap", "umap")
     return claimed(output.out, FILES, force=output.force, inputs=source.inputs)
 
 
 def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job:
-    """Read and prepare a table for so many clusters; say what is used and what is left out.
+    """Read and prepare a table for this number of clusters; say what is used and what is left out.
 
     A table that certainly has to be read in another way is refused, with the command to run.
     """
-    classes = [*(source.labels or ()), *([source.batch] if source.batch else ())]
+    row_columns = [*(source.labels or ()), *([source.batch] if source.batch else ())]
     table = read_table(
-        source.data, labels=classes, annotations=source.annotations, **source.options.to_dict()
+        source.data, labels=row_columns, annotations=source.annotations, **source.options.to_dict()
     )
-    for name in classes:
+    for name in row_columns:
         if name not in table.labels:
             raise UserError(f"with --transpose, column {name!r} does not describe the rows to be "
                             "clustered; give it in a file with --annotations")  # fmt: skip
@@ -90,15 +91,19 @@ def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job
 
 def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
-    suggestions = [
-        suggestion for suggestion in table.advise(source.preparation).suggestions
-        if not {*suggestion.changes.get("drop", "?")} <= {*table.labels}
-    ]  # fmt: skip
+
+    def is_kept_aside(suggestion: Suggestion) -> bool:
+        """Whether it only drops columns that are not clustered in any case."""
+        dropped = suggestion.changes.get("drop")
+        return dropped is not None and {*dropped} <= {*table.labels}
+
+    suggestions = table.advise(source.preparation).suggestions
+    suggestions = [s for s in suggestions if not is_kept_aside(s)]
     reasons = [suggestion.reason for suggestion in suggestions if suggestion.certain]
     if reasons:
         command = " ".join([typed_command(), *(suggestion.typed() for suggestion in suggestions)])
         raise UserError(
-            f"{source.data.name} should not be clustered as it is: {'; '.join(reasons)}. Run: "
+            f"{source.data.name} is probably not ready for clustering: {'; '.join(reasons)}. Run: "
             f"{command} (or add --as-is to cluster it anyway)"
         )
     table.notes.extend(f"consider {suggestion}" for suggestion in suggestions)
@@ -128,7 +133,7 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
 
 
 def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
-    """What a result depends on, so that finished work is used for the same job only."""
+    """What a result depends on, so that finished work is reused for the same job only."""
     return more | {
         "files": [file_sum(path) for path in source.inputs],
         "reading": source.options.to_dict(),
@@ -167,9 +172,9 @@ class Job:
         return self.output.console
 
     def fit(self, model: Any) -> None:
-        """Fit k-means, with progress by initialisations."""
+        """Fit k-means, with progress by starts."""
         with self.working("fitting", model.n_init) as step:
-            model._progress = lambda done: step("initialisations", done)
+            model._progress = lambda done: step("starts", done)
             model.fit(self.X)
         del model._progress
 
@@ -280,7 +285,7 @@ class Job:
         settings = {
             "lam": model.lam if isinstance(model.lam, str) else lam_words(model.lam),
             "Reference": self.reference_words(),
-            "Initialisations": model.n_init,
+            "Starts": model.n_init,
             "Seed": model.random_state,
             "SHA-256 of the table": data["sha256"][:16],
         }
@@ -300,8 +305,11 @@ class Job:
             return "observed mean of each feature"
         if not isinstance(self.reference, str) or self.reference == "min":
             return str(self.source.reference)
-        lowest = np.any(self.fitted.model.reference_)
-        return f"auto: {'smallest observed value of each feature' if lowest else 'zero'}"
+        model = self.fitted.model
+        is_min = np.any(model.reference_)
+        if hasattr(model, "missingness_"):  # not with the criterion of the paper
+            is_min = model.missingness_.reference == "min"
+        return f"auto: {'smallest observed value of each feature' if is_min else 'zero'}"
 
     def print(self) -> None:
         """What was found, the verdict first, and where it is."""
@@ -345,7 +353,7 @@ def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> 
 
 
 def digits(values: Any, count: int) -> list[float | None]:
-    """Numbers with so many significant digits; None where there is none."""
+    """Numbers with `count` significant digits; None where there is none."""
     return [
         int(v) if v is not None and v.is_integer() and abs(v) < 1e15 else v
         for v in rounded(values, count)

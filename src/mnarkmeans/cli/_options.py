@@ -26,6 +26,8 @@ from ._console import Console
 
 def option(default: Any, help: str, *names: str, panel: str = "Options", **more: Any) -> Any:
     """A field of a group; without names it is called after the field. MISSING: it is required."""
+    if default is False:
+        more["metavar"] = ""  # a flag takes no value
     described = typer.Option(*names, help=help, rich_help_panel=panel, **more)
     return field(default=default, metadata={"typer": described})
 
@@ -143,7 +145,7 @@ class ReadingOptions:
         None, "Column separator of a text file. Default: detected.")
     header: bool | None = _reading(
         None, "Whether the first line holds the column names. Default: detected.",
-        "--header/--no-header")
+        "--header/--no-header", metavar="")
     sheet: str | None = _reading(
         None, "Sheet of an .xlsx file. Default: the first with a table.", metavar="NAME|NUMBER")
     layer: str | None = _reading(None, "Layer of an .h5ad or .zarr file to use instead of X.")
@@ -173,7 +175,7 @@ class SourceOptions(ReadingOptions):
     scale: Literal["none", "std", "maxabs"] = _preparing(
         "none", "Divide each feature by its standard deviation or its largest magnitude.")
     center: bool = _preparing(
-        False, "Subtract each feature's mean, and make that mean the reference: only if values "
+        False, "Subtract each feature's mean, and make that mean the reference. Use only if values "
         "near the mean are the ones that go missing.", "--center")
     center_rows: bool = _preparing(
         False, "Subtract each row's mean: cluster rows, such as proteins, by profile instead of "
@@ -181,8 +183,8 @@ class SourceOptions(ReadingOptions):
     zscore_rows: bool = _preparing(
         False, "Subtract each row's mean and divide by its standard deviation.", "--zscore-rows")
     batch: str | None = _preparing(
-        None, "Remove differences between batches: a column of the table or of --annotations.",
-        metavar="COLUMN")
+        None, "Subtract an estimated shift per batch and feature; batches are a column of the "
+        "table or of --annotations.", metavar="COLUMN")
     data: Path = _data()
     columns: list[str] | None = _reading(
         None, 'Use only matching columns, for example "LFQ intensity *"; may be repeated.',
@@ -196,12 +198,12 @@ class SourceOptions(ReadingOptions):
         None, "Column of known classes, of the table or of --annotations: kept out of the "
         "clustering and compared with the clusters; may be repeated.", metavar="COLUMN")
     as_is: bool = _reading(
-        False, "Cluster the table as it is, even if diagnose advises against it.", "--as-is")
+        False, "Cluster the table as it is, even if it would otherwise be refused.", "--as-is")
     reference: str | None = _model(
-        None, "The value near which values go missing: auto (the default: zero or min, whichever "
-        "predicts held-out data better), min (each feature's smallest value, a detection "
-        "limit), a number in the units of the table, or a CSV file with columns feature and "
-        "value.", metavar="auto|min|NUMBER|FILE")
+        None, "The value near which values go missing: auto (the default: zero or min, chosen from "
+        "the data), min (each feature's smallest value, a detection limit), a number in the units "
+        "of the table, or a CSV file with columns feature and value.",
+        metavar="auto|min|NUMBER|FILE")
 
     @property
     def preparation(self) -> Preparation:
@@ -217,9 +219,9 @@ class SourceOptions(ReadingOptions):
         return [*files, reference] if reference.is_file() else files
 
 
-STARTS = "Number of random initialisations; the best result is kept."
+STARTS = "Number of random starts; the best result is kept."
 SEED = "Random seed: the same seed gives the same result."
-JOBS = "Number of threads. Default: all cores."
+JOBS = "Number of threads. Default: all cores, at most OMP_NUM_THREADS."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +234,7 @@ class FittingOptions:
         "auto", "How strongly missing values pull the centres towards the reference; auto "
         "chooses it from the data.", metavar="auto|NUMBER", parser=parse_lam)
     n_init: int = _model(20, STARTS, "--starts", min=1)
-    max_iter: int = _model(300, "Maximum number of iterations of each initialisation.", min=1)
+    max_iter: int = _model(300, "Maximum number of iterations per start.", min=1)
     random_state: int = _model(0, SEED, "--seed", min=0)
     n_jobs: int | None = _model(None, JOBS, "--jobs", min=1)
 

@@ -73,7 +73,7 @@ def compare(
     output: ResultOptions,
     source: SourceOptions,
 ) -> None:
-    """Run other methods on the same table. With -o, an interrupted run continues."""
+    """Run other methods on the same table. With -o, the same command resumes an interrupted run."""
     names, out = comparing.names(), output.out
     with claimed_folder(source, output) as claim:
         job = open_job(output, source, fitting.n_clusters)
@@ -139,6 +139,7 @@ class Comparison:
     truth: np.ndarray | None  # known classes, -1 where unknown
     results: list[dict[str, Any]] = field(default_factory=list)  # COLUMNS of each method
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that succeeded
+    shows_seconds: bool = True
 
     def run(self, job: Job, model: MNARKMeans, names: list[str], parts: Any) -> None:
         """Our k-means, then other methods, except for the parts finished by an earlier run."""
@@ -149,7 +150,7 @@ class Comparison:
         with job.console.progress("comparing", len(remaining)) as step:
             for name in remaining:
                 finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
-                step(f"methods ({WORDS[name]})")
+                step(f"other methods ({WORDS[name]})")
         for name, part in finished.items():
             self.add(name, **part)
 
@@ -185,8 +186,9 @@ class Comparison:
             if result["note"]:
                 cells[0] = result["note"].partition(":")[0]  # failed, not installed
             method = WORDS.get(result["method"], result["method"])
-            rows.append([method, *cells, f"{result['seconds']:.2f}"])
-        return ["method", *shown, "seconds"], rows
+            seconds = [f"{result['seconds']:.2f}"] if self.shows_seconds else []
+            rows.append([method, *cells, *seconds])
+        return ["method", *shown, *(["seconds"] if self.shows_seconds else [])], rows
 
     def write(self, folder: Path, job: Job, model: MNARKMeans, before: str = "") -> None:
         """The files of our fit, a section of the report that begins with `before`, comparison.csv

@@ -28,8 +28,8 @@ TYPES, CELLS, GENES = 4, 600, 60
 TABLE = "cells.csv"
 COMPLETE = "k-means on the complete table (not available in practice)"
 DESIGN = (
-    "600 simulated cells of four types. Small values are the most likely to be missing, and each "
-    "cell has its own sequencing depth. "
+    "600 simulated cells of four types, made to suit the method: small values are the most likely "
+    "to be missing, and each cell has its own sequencing depth. "
 )
 
 
@@ -40,8 +40,9 @@ class DemoOptions(ResultOptions):
         panel="Output",
     )  # fmt: skip
     title: str = option(
-        "mnarkmeans demo: 600 simulated cells", "Title of the report.", panel="Output"
-    )
+        "mnarkmeans demo: 600 simulated cells", "Title of the report.", panel="Output",
+        show_default=False,
+    )  # fmt: skip
 
 
 def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -64,7 +65,7 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @verb("demo -o demo")
 def demo(output: DemoOptions) -> None:
-    """Start here: cluster built-in data and compare with other methods, in under a minute."""
+    """Start here: cluster built-in data and compare with other methods."""
     out = output.out
     X, complete, types = simulate()
     with claimed(out, [*FILES, TABLE], force=output.force) as claim, claim.writing() as folder:
@@ -75,16 +76,18 @@ def demo(output: DemoOptions) -> None:
         source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
         job = open_job(output, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        comparison = Comparison(types)
+        comparison = Comparison(types, shows_seconds=False)
         comparison.run(job, model, ["zero", "mean", "kpod"], {})
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         comparison.add(COMPLETE, **run_one(best, complete))
         comparison.write(folder, job, model, DESIGN)
     console = job.console
-    console.table("error: the share of pairs of cells grouped wrongly", *comparison.table())
+    console.say(DESIGN.strip())
+    console.say("error: the share of pairs of cells grouped wrongly")
+    console.table("comparison with the known types", *comparison.table())
     console.say(f"open {out / 'report.html'} in a browser")
     console.say(
-        "for your own table, replace the file name in: "
+        "for your own table, replace the file name and -k in: "
         f"mnarkmeans fit {out / TABLE} -k 4 -o my-result"
     )
     console.result({"methods": comparison.results, "lam": model.lam_, "output": str(out)})

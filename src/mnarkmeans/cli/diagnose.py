@@ -78,7 +78,9 @@ def _next_step(command: str, advice: Advice) -> str:
             "- The figures above describe the table read and prepared in this way; leave out "
             "options that do not apply to yours."
         )
-    lines.append("- If you know the number of clusters, use fit -k NUMBER instead of select.")
+    if lines[-1]:
+        lines.append("")
+    lines.append("If you know the number of clusters, use fit -k NUMBER instead of select.")
     return "\n".join(lines)
 
 

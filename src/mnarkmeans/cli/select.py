@@ -1,7 +1,7 @@
 """`mnarkmeans select`: choose lam and the number of clusters, then fit with the choice.
 
-The search is that of MNARKMeansCV. Each number of clusters is kept when it is done, so that an
-interrupted run continues with the next.
+The search is that of MNARKMeansCV. Each number of clusters is kept when it is done, so that the
+same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._outputs import Parts, write_csv
 
 @verb("select cells.csv -k 2:8 -o result")
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
-    """Choose the number of clusters and lam. An interrupted run continues where it stopped."""
+    """Choose the number of clusters and lam. The same command resumes an interrupted run."""
     with claimed_folder(source, output) as claim:
         job = open_job(output, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}

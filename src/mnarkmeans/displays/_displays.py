@@ -41,11 +41,12 @@ def cells_of_labels(X: Any, labels: ArrayLike) -> Cells:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClustersDisplay:
-    """A two-dimensional picture of the rows: the main directions of a table with gaps, or UMAP.
+    """A two-dimensional picture of the rows: the plane of their main directions, or UMAP.
 
-    The labels only give the colours: where a row lies follows from its values and gaps (the loss of
-    the model with a plane instead of centres), so clusters that are not in the data do not show. A
-    row with few values lies near the middle. Rows of low confidence are faint.
+    The labels only give the colours: where a row lies follows from its values and from which are
+    missing (the loss of the model with a plane instead of centres), so clusters that are not in
+    the data do not show. A row with few values lies near the middle. Rows of low confidence are
+    faint.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ class CentersDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> CentersDisplay:
-        """Draw the centres of a fitted estimator; with the rows X, their gaps as well."""
+        """Draw the centres of a fitted estimator; with the rows X, their missing values as well."""
         check_is_fitted(estimator, "cluster_centers_")
         share = sizes = None
         if X is not None:

@@ -107,6 +107,6 @@ def sample(n: int, most: int) -> np.ndarray:
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:
-    """Floats with so many significant digits: a page of 50,000 rows should stay small."""
+    """Floats with `digits` significant digits: a page of 50,000 rows should stay small."""
     array = np.asarray(values, dtype=float)
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel()]

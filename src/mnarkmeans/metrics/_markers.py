@@ -1,4 +1,4 @@
-"""Which features make a cluster, gaps taken into account.
+"""Which features make a cluster, with missing values taken into account.
 
 A row says two things of a feature: whether it was observed, and if so, its value. With q1, q0 the
 observed shares inside and outside the cluster (n1 and n0 rows), m1, m0 the means and s^2 the pooled
@@ -96,15 +96,15 @@ def cluster_markers(
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-        Rows with gaps; in a sparse matrix what is not stored is missing.
+        Rows with missing values; in a sparse matrix what is not stored is missing.
     labels : array-like of shape (n_samples,), or a fitted model
-        Cluster of each row. A model labels the rows itself, and says how gaps are marked.
+        Cluster of each row. A model labels the rows itself, and says how missing values are marked.
     top : int, default=None
-        At most so many features of each cluster; None for all.
+        The most features of each cluster; None for all.
     feature_names : sequence of str, default=None
         None for those of a data frame, or x0, x1, ...
     missing_values : float, default=nan
-        How gaps are marked in dense input.
+        How missing values are marked in dense input.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Are clusters separate groups, or slices of one continuum? And how sure is each row?
 
-k-means cuts any cloud into k parts, and cuts the same way again. Groups are separate where the
-density between two neighbouring centres a and b is lower than at both. Where a row lies between
-them is read from its observed values (w = 1, and w = 0 for missing values) or, as in the loss, from
-missing values as well (at the reference, w = lam). The latter counts only if two halves of the
+k-means cuts any cloud into k parts, often reproducibly. Groups are separate where the density
+between two neighbouring centres a and b is lower than at both. Where a row lies between them is
+read from its observed values (w = 1, and w = 0 for missing values) or, as in the loss, from missing
+values as well (at the reference, w = lam). The latter counts only if two halves of the
 features put rows into the same clusters more often than by chance: rows that lack one feature lie
 apart from the others in the loss even where values are missing by chance.
 
@@ -18,9 +18,9 @@ n_m, n_b
 
     p = max over s in (n_a, n_b) of P(Binomial(n_m + s, 1/2) <= n_m),  ratio = n_m / min(n_a, n_b)
 
-is a valid test whatever the shape of the cloud: Gaussian, skewed or heavy-tailed, with or without
-factors. Rows near a third centre are left out by a half-space each; what remains is convex, so that
-a log-concave cloud stays unimodal.
+is a valid test of unimodality along the axis, be the cloud Gaussian, skewed or heavy-tailed, with
+or without dominant components. Rows near a third centre are left out by a half-space each; what
+remains is convex, so that a log-concave cloud stays unimodal.
 
 Confidence. Here missing values count as in the model, at the reference with w = lam. In the
 held-out rows of two separate groups L_i = d_ia - d_ib is a mixture of
@@ -29,9 +29,10 @@ log-odds of the second group g = log q/(1 - q) - (b^2 - a^2) D / 2v,
 
     confidence_i = 1 / sum_l exp((d_i own - d_il) / 2s + g).
 
-s is the noise of independent features that would mislead as often: correlated features and centres
-of few rows make it larger than the variance of an entry. g matters between groups of different
-sizes: k-means cuts halfway between its centres, where most rows belong to the larger group.
+s is the noise variance at which independent features would misassign as many rows: correlated
+features and centres of few rows make it larger than the variance of an entry. g matters between
+groups of different sizes: k-means cuts halfway between its centres, where most rows belong to the
+larger group.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ from ._quality import Rows, rows_of
 
 FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
-CONTINUOUS = 0.5  # two equal normal groups, 97 % of whose rows are told apart, dip to it
-AXIS_SEEN = 0.5  # of the median row: with less of the axis observed a row says little of its place
+CONTINUOUS = 0.5  # ratio of two equal normal groups of which 3 % of the rows are misassigned
+AXIS_SEEN = 0.5  # share of the median D below which too little of the axis is observed
 OUTLIER = 3.0  # times the median distance from halfway: not of either group
-BETWEEN = 0.6  # rows of less confidence are listed as lying between clusters
+BETWEEN = 0.6  # rows of less confidence are listed as uncertain
 FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
 EM_STEPS = 50
 TINY = np.finfo(float).tiny
-FEW_ROWS = 4  # a cluster of fewer is made of outliers
+FEW_ROWS = 4  # a cluster of fewer may be made of outliers
 
 
 class Pair(NamedTuple):
@@ -133,7 +134,7 @@ class Verdict:
 HEADLINES = {
     "separate": "Separate groups.",
     "continuum": "Reproducible slices of one continuum.",
-    "undecided": "The clusters differ in which values are missing, not in the observed values.",
+    "undecided": "Separation is visible only when missing values count.",
     "too few": "Too few rows to tell.",
     "one cluster": "One cluster.",
 }
@@ -151,7 +152,7 @@ def verdict(
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-        The rows the model was fitted on, gaps and all. Of many, a random part is used.
+        The rows the model was fitted on, missing values allowed. Of many, a random sample is used.
     model : fitted MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans
     random_state : int, default=0
     progress : callable, default=None
@@ -190,31 +191,33 @@ def verdict(
         sentence = TOO_FEW.format(n=n, k=k)
         return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
-    part = np.arange(n)
+    sample = np.arange(n)
     most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
     if n > most:
-        part = np.sort(rng.choice(part, most, replace=False))
-    held_out, labels = _held_out(rows, model, part, rng, progress), rows.labels[part]
+        sample = np.sort(rng.choice(sample, most, replace=False))
+    held_out, labels = _held_out(rows, model, sample, rng, progress), rows.labels[sample]
     sizes = np.bincount(labels, minlength=k)
     neighbours = _neighbours(model.cluster_centers_)
-    kind, pairs, groups = _decide(*held_out.by_observed, neighbours, sizes)
+    kind, pairs, groups = _decide(*held_out.distances_observed, neighbours, sizes)
+    values = "observed values"
     if kind != "separate":
-        in_loss = _decide(*held_out.in_loss, neighbours, sizes)
-        if in_loss[0] == "separate" and p_of_independence(*held_out.halves.T) < LEVEL:
-            kind, pairs, groups = in_loss
-        elif in_loss[0] == "separate" and kind == "continuum":
+        penalised = _decide(*held_out.distances_penalised, neighbours, sizes)
+        if penalised[0] == "separate" and p_of_independence(*held_out.halves.T) < LEVEL:
+            (kind, pairs, groups), values = penalised, "observed and missing values"
+        elif penalised[0] == "separate" and kind == "continuum":
             kind = "undecided"
-    shared = np.bincount(labels[labels == held_out.nearest], minlength=k)
-    either = sizes + np.bincount(held_out.nearest, minlength=k) - shared
+    shared = np.bincount(labels[labels == held_out.label_of_refit], minlength=k)
+    either = sizes + np.bincount(held_out.label_of_refit, minlength=k) - shared
     agreement = shared / np.maximum(either, 1)
-    sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()))
+    sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()), values)
     if kind != "separate":
         return Verdict(kind, sentence, groups, pairs, agreement, *unknown)
-    noise, odds = _noise_and_odds(labels, *held_out.in_loss, pairs, groups)
+    noise, odds = _noise_and_odds(labels, *held_out.distances_penalised, pairs, groups)
     sure = unknown[0]
-    if n > len(part):
+    if n > len(sample):
         sure[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    sure[rows.used[part]] = _memberships(held_out.in_loss[0], labels, noise, odds)
+    penalised_distances = held_out.distances_penalised[0]
+    sure[rows.used[sample]] = _memberships(penalised_distances, labels, noise, odds)
     return Verdict(kind, sentence, groups, pairs, agreement, sure, noise, odds)
 
 
@@ -224,15 +227,16 @@ def verdict(
 class _HeldOut(NamedTuple):
     """Rows as centres fitted to other rows see them."""
 
-    nearest: np.ndarray  # (n,) by a fit of fresh starts
-    halves: np.ndarray  # (n, 2) nearest by each of two halves of the features
-    by_observed: tuple[np.ndarray, np.ndarray]  # d (n, k), D (n, k, k) of observed values alone
-    in_loss: tuple[np.ndarray, np.ndarray]  # likewise, from missing values as well
+    label_of_refit: np.ndarray  # (n,) by a fit of fresh starts
+    halves: np.ndarray  # (n, 2) labels by each of two halves of the features
+    # d (n, k) and D (n, k, k), of observed values alone and from missing values as well.
+    distances_observed: tuple[np.ndarray, np.ndarray]
+    distances_penalised: tuple[np.ndarray, np.ndarray]
 
 
-def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
-    """Part of the rows, with clusters numbered as the model's."""
-    values, observed, labels = rows.values[part], rows.observed[part], rows.labels[part]
+def _held_out(rows: Rows, model: Any, sample: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
+    """A sample of the rows, with clusters numbered as the model's."""
+    values, observed, labels = rows.values[sample], rows.observed[sample], rows.labels[sample]
     n, k = len(labels), len(model.cluster_centers_)
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
     lam = np.broadcast_to(model.lam_, values.shape[1])
@@ -240,7 +244,7 @@ def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any)
 
     def fitted_to(train: np.ndarray, init: Any) -> np.ndarray:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about few rows, or gaps: said of the whole table
+            warnings.simplefilter("ignore")  # few rows, missing values: said of the whole table
             fit = MNARKMeans(
                 k, lam=model.lam_, init=init, n_init=N_INIT, n_jobs=1,
                 random_state=int(rng.integers(2**31)),
@@ -250,23 +254,23 @@ def _held_out(rows: Rows, model: Any, part: np.ndarray, rng: Any, progress: Any)
 
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
     half = np.argsort(by_spread) % 2
-    nearest, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
-    by_observed, in_loss = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
+    label_of_refit, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
+    by_observed, penalised = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     for number in range(folds):
         test, train = fold == number, fold != number
         fresh, mu = fitted_to(train, "k-means++"), fitted_to(train, start)
         x, seen = values[test], observed[test]
-        nearest[test] = _to_centers(x, seen, fresh, lam).argmin(axis=1)
+        label_of_refit[test] = _to_centers(x, seen, fresh, lam).argmin(axis=1)
         for side in (0, 1):
             of_half = np.where(half == side, mu, 0.0)
             halves[test, side] = _to_centers(x, seen, of_half, lam).argmin(axis=1)
-        for (d, D), w in ((by_observed, 0.0), (in_loss, lam)):
+        for (d, D), w in ((by_observed, 0.0), (penalised, lam)):
             d[test], D[test] = _to_centers(x, seen, mu, w), _between_centers(seen, mu, w)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(nearest, halves, by_observed, in_loss)
+    return _HeldOut(label_of_refit, halves, by_observed, penalised)
 
 
 def _to_centers(x: Any, seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
@@ -314,22 +318,22 @@ def _tested_pairs(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]
     Clusters that are not told apart, the most surely continuous ones first, are joined: rows
     near one of them are not left out where the other is compared with a third.
     """
-    part = np.arange(d.shape[1])  # joined clusters have the same number
+    component = np.arange(d.shape[1])  # joined clusters have the same number
     tested: dict[tuple[int, int], Pair] = {}
-    again = neighbours
-    while again:
-        for a, b in again:
-            others = np.flatnonzero((part != part[a]) & (part != part[b]))
+    pending = neighbours
+    while pending:
+        for a, b in pending:
+            others = np.flatnonzero((component != component[a]) & (component != component[b]))
             pair = _test_pair(d, D[:, a, b], a, b, others)
             if pair is not None:
                 tested[a, b] = pair
-        again = [ab for ab in again if ab not in tested or tested[ab].p >= LEVEL]
-        not_apart = [tested[ab] for ab in again if ab in tested]
+        pending = [ab for ab in pending if ab not in tested or tested[ab].p >= LEVEL]
+        not_apart = [tested[ab] for ab in pending if ab in tested]
         if not not_apart:
             break
         a, b = max(not_apart, key=lambda pair: pair.low).clusters
-        part[part == part[b]] = part[a]
-        again = [(a, b) for a, b in again if part[a] != part[b]]
+        component[component == component[b]] = component[a]
+        pending = [(a, b) for a, b in pending if component[a] != component[b]]
     return [tested[ab] for ab in neighbours if ab in tested]
 
 
@@ -339,8 +343,10 @@ def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray)
     kept = np.abs(d[:, a] - d[:, b]) <= OUTLIER * D
     kept &= AXIS_SEEN * np.median(D) < D
     for c in others:
-        # At c this is -(D_ac + D_bc) / 2, on the axis D_ab / 2 less than the opposite: halfway.
-        kept &= d[:, c] - (d[:, a] + d[:, b]) / 2.0 >= -D / 4.0
+        # q is -(D_ac + D_bc) / 2 at c and (D_ac + D_bc) / 2 - D_ab / 2 at the midpoint of a and b:
+        # keep rows on the midpoint's side of the half-way value -D_ab / 4.
+        q = d[:, c] - (d[:, a] + d[:, b]) / 2.0
+        kept &= q >= -D / 4.0
     t = (d[kept, a] - d[kept, b]) / D[kept]
     left, right = t[t < 0], t[t >= 0]
     if 0.5 ** min(len(left), len(right)) >= LEVEL:
@@ -357,7 +363,7 @@ def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray)
 
 
 def _components(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[list[int]]:
-    """Clusters that are joined by pairs, directly or through others."""
+    """Connected components of the clusters, with the pairs as edges."""
     graph = np.zeros((clusters.max() + 1,) * 2)
     graph[tuple(np.array(joined, dtype=int).reshape(-1, 2).T)] = 1.0
     component = connected_components(graph, directed=False)[1][clusters]
@@ -441,28 +447,36 @@ def _memberships(squares: np.ndarray, labels: np.ndarray, noise: Any, odds: Any)
 
 
 def _sentence(
-    kind: str, sizes: np.ndarray, groups: list[list[int]], pairs: list[Pair], overlap: float
+    kind: str,
+    sizes: np.ndarray,
+    groups: list[list[int]],
+    pairs: list[Pair],
+    overlap: float,
+    values: str,
 ) -> str:
     k, n = len(sizes), int(sizes.sum())
     apart, small = n - int(sizes.max()), k - sum(map(len, groups))
     if not pairs and not apart:
-        return "All rows are in one cluster: the rows do not differ."
+        return "All rows are in one cluster."
     if not pairs and apart < FEW_ROWS * (k - 1):
-        return f"All rows but {apart:,} are in one cluster: the others are outliers."
+        return f"All rows but {apart:,} are in one cluster: the others may be outliers."
     if not pairs:
         return TOO_FEW.format(n=n, k=k)
     few = f" {small} of the clusters {'has' if small == 1 else 'have'} too few rows to be judged."
     few = few if small else ""
     if kind == "separate":
-        most = max(pair.ratio for pair in pairs if pair.p < LEVEL)
-        between = "no rows lie between them"
-        if most > 0:
-            between = f"the density between them is at most {_percent(most)} of that at the centres"
+        least_clear = max((pair for pair in pairs if pair.p < LEVEL), key=lambda pair: pair.ratio)
+        between = "The tested windows between them hold no rows."
+        if least_clear.ratio > 0:
+            between = (
+                f"Between clusters {names_of(least_clear.clusters)}, the least clear pair, "
+                f"{_density(least_clear, values)}"
+            )
         if len(groups) == k:
-            return f"The {k} clusters are separate groups: {between}."
+            return f"All {k} clusters are groups of their own. {between}"
         together = "; ".join(names_of(group) for group in groups if len(group) > 1)
         joined = f" Clusters that form one group: {together}." if together else ""
-        return f"There are {len(groups)} separate groups: {between}.{joined}{few}"
+        return f"The clusters form {len(groups)} groups. {between}{joined}{few}"
     refits = ""
     if kind == "continuum" and overlap < FOUND_AGAIN:
         refits = (
@@ -470,15 +484,21 @@ def _sentence(
             f"{_percent(overlap)}). "
         )
     clearest = min(pairs, key=lambda pair: pair.ratio)
-    ratio, low, high = map(_percent, (clearest.ratio, clearest.low, clearest.high))
     return (
-        f"{refits}Between clusters {names_of(clearest.clusters)}, the clearest pair, the density "
-        f"of the observed values is {ratio} of that at the centres (95% interval {low} to {high})."
-        f"{few}"
+        f"{refits}Between clusters {names_of(clearest.clusters)}, the clearest pair, "
+        f"{_density(clearest, values)}{few}"
     )
 
 
 TOO_FEW = "There are too few rows to tell: {n:,} for {k} clusters."
+
+
+def _density(pair: Pair, values: str) -> str:
+    ratio, low, high = map(_percent, (pair.ratio, pair.low, pair.high))
+    return (
+        f"the density of the {values} is {ratio} of that at the centres "
+        f"(95% interval {low} to {high})."
+    )
 
 
 def _percent(share: float) -> str:

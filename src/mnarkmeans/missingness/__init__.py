@@ -1,4 +1,4 @@
-"""How values go missing: make gaps (`ampute`), and look at those of a table (`diagnose`).
+"""How values go missing: make values missing (`ampute`), and look at those of a table (`diagnose`).
 
 `Missingness` is what fitted estimators keep as ``missingness_``: why lam and reference are what
 they are. `methods_paragraph` describes a fitted k-means model in the words of a methods section.

@@ -9,7 +9,7 @@
                                                  share a; zeta_j: softness times its deviation
 
 "decay" is another word for mnar0, "threshold" for mnar2. The strength a is given, or solved for so
-that the expected share of gaps is the one wanted.
+that the expected share of missing values is the one wanted.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def _mar(x: np.ndarray, a: float, _: float) -> np.ndarray:
     complete = np.flatnonzero(~np.isnan(x).any(axis=0))
     if x.shape[1] < 2 or complete.size == 0:
         raise ValueError(
-            'mechanism="mar" needs at least two features, one of them without gaps: found '
-            f"{x.shape[1]} feature(s), {complete.size} of them complete."
+            'mechanism="mar" needs at least two features, one of them complete: found '
+            f"{x.shape[1]} feature(s), {complete.size} complete."
         )
     lost = np.tile(np.exp(-a * x[:, complete[:1]] ** 2), x.shape[1])
     lost[:, complete[0]] = 0.0

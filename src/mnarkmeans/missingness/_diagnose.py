@@ -1,4 +1,4 @@
-"""Look at the gaps of a table before clustering it: how many, where, and near which values.
+"""What is missing in a table before it is clustered: how much, where, and near which values.
 
 A missing value is not seen, so its size is read off its surroundings: the observed mean of its
 feature, and that of its cluster in the feature, with clusters as ``MNARKMeans(lam="auto")`` finds
@@ -40,6 +40,10 @@ KINDS = {
     "mcar": "flat", "class": "flat", "decay": "decaying", "threshold": "decaying",
     "limit": "one-sided",
 }  # fmt: skip
+STRENGTHS = {
+    "mcar": "share missing", "class": "share missing", "limit": "share missing",
+    "decay": "decay constant x variance", "threshold": "threshold / standard deviation",
+}  # fmt: skip
 
 
 # --- missing shares against means: what text, tables and pictures are made of ---------------------
@@ -58,7 +62,7 @@ class Cells(NamedTuple):
         return 1.0 - self.observed / np.where(self.sizes > 0, self.sizes, np.nan)[:, None]
 
     def some_features(self, most: int) -> np.ndarray:
-        """Features with a mean, at most so many, spread over the table."""
+        """Features with a mean, at most `most`, spread over the table."""
         seen = np.flatnonzero(self.observed.sum(axis=0) > 0)
         return seen[np.unique(np.linspace(0, len(seen) - 1, min(len(seen), most)).astype(int))]
 
@@ -143,7 +147,7 @@ def _high_minus_low(cells: Cells) -> float:
 
 
 def why_no_penalty(found: Missingness, cells: Cells) -> str:
-    """Why lam=0 suits gaps that are anything but random; empty where that is not the case."""
+    """Why lam=0 suits values that are not missing at random; empty where that is not the case."""
     if found.lam != 0.0 or found.decided_by != "score" or len(found.candidates["lam"]) < 2:
         return ""
     if KINDS[found.mechanism] == "flat" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
@@ -218,12 +222,15 @@ class Diagnosis(NotebookTable):
                 for mean, share in zip(curve.mean, curve.missing_share, strict=True)
             ]
         if self.mechanisms:
-            lines.append(f"  highest third minus lowest: {self.trend:+.1%}")
-            lines.append("mechanisms, each at its best strength (log-likelihood relative to mcar):")
+            trend = f"{100 * self.trend:+.1f} percentage points"
+            lines.append(f"  third with the highest means minus lowest: {trend}")
+            k = len(self._cells.sizes)
+            lines.append(f"mechanisms in {k} clusters (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
             gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
             mark = "  <- most likely" if fit.mechanism == self.missingness.mechanism else ""
-            lines.append(f"  {fit.mechanism:<9} strength {fit.strength:<10.4g} {gain:+.1f}{mark}")
+            strength = f"{STRENGTHS[fit.mechanism]} {fit.strength:.4g}"
+            lines.append(f"  {fit.mechanism:<9} {strength:<40} {gain:+.1f}{mark}")
         return "\n".join([*lines, "", *(f"- {sentence}" for sentence in self.advice)])
 
     def _repr_html_(self) -> str:
@@ -360,7 +367,10 @@ def _advice(kind: str, found: Missingness, cells: Cells, zeros: float) -> list[s
             "reference are. If high values really go missing, pass the largest value of each "
             "feature as reference; otherwise use lam=0, which ignores missing values."
         )
-    last = "This describes the table; it cannot prove why values are missing."
+    last = (
+        f"This holds for {len(cells.sizes)} clusters. It describes the table; it cannot prove why "
+        "values are missing."
+    )
     return [line for line in (found.sentence, why, last) if line]
 
 

@@ -73,13 +73,16 @@ def methods_paragraph(model: Any) -> str:
 
 
 def lam_words(lam: Any) -> str:
-    """One number, or the range of one per feature.
+    """One number, or the zeros among those of the features, or their range.
 
     Examples
     --------
-    >>> lam_words(0.5), lam_words([0.25, 1.0])
-    ('0.5', '0.25 to 1 (one per feature)')
+    >>> lam_words(0.5), lam_words([0.5, 0.0, 0.5]), lam_words([0.25, 1.0])
+    ('0.5', '0.5 (0 in 1 of 3 features)', '0.25 to 1 (one per feature)')
     """
     if np.ndim(lam) == 0:
         return f"{lam:.4g}"
+    values, zeros = np.unique(lam), np.size(lam) - np.count_nonzero(lam)
+    if len(values) == 2 and values[0] == 0:
+        return f"{values[1]:.4g} (0 in {zeros} of {np.size(lam)} features)"
     return f"{np.min(lam):.4g} to {np.max(lam):.4g} (one per feature)"

@@ -239,7 +239,7 @@ class Preparation:
             (self.center_rows, "rows", "centred by row", "rows centred by their mean"),
             (self.zscore_rows, "rows", "z-score by row", "rows z-scored"),
             (self.batch is not None, "batch", "",
-             f"differences between batches ({self.batch}) removed"),
+             f"an estimated shift per batch ({self.batch}) and feature subtracted"),
             (self.center, "features", "",
              "features centred: their observed mean is the reference"),
             (self.scale == "std", "features", "in standard deviations",

@@ -65,7 +65,7 @@ def check_unique(where: Any, names: Iterable[str]) -> None:
 
 
 def check_memory(path: Any, n_bytes: float) -> None:
-    """Refuse a table of so many bytes that is too large to be clustered in memory."""
+    """Refuse a table that is too large to be clustered in memory."""
     memory = machine_memory()
     if n_bytes > SHARE_OF_MEMORY * memory:
         raise TableError(f"{path} is a table of {n_bytes / 1e9:,.3g} GB or more, too large for "

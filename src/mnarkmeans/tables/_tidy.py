@@ -2,13 +2,13 @@
 
 Every column is judged once. It is left out for the first of these reasons:
 
-    it names the rows          the column given, one of a well-known name, or unique text
-    requested                  columns, drop, drop_rows and labels; not in the model
-    no numbers                 dates, truth values
-    text                       words, lists of numbers, names made of digits (0017)
+    (no reason given)          it names the rows: the column given, a well-known name, unique text
+    ... as requested, ...      columns, drop, drop_rows and labels; not in the model
     no value observed
-    an identifier              respondent_id, where it holds whole numbers or words
-    a running number           1, 2, 3, ... beside other columns
+    not numbers                dates, booleans
+    text                       words, lists of numbers, names made of digits (0017)
+    an identifier by its name  respondent_id, where it holds whole numbers or words
+    counts the rows            1, 2, 3, ... in their order, beside other columns
 
 The last two are not applied to columns that the user or a model names. Words among numbers that
 nobody has explained, and tables that are mostly unread, are refused.
@@ -57,7 +57,6 @@ from ._table import (
 )
 
 NEVER_OBSERVED = "no value observed"
-NAMES_ROWS = "names the rows"
 IDENTIFIER = "an identifier by its name"
 COUNTS_ROWS = "counts the rows in their order"
 FEWEST_ROWS = 5  # of which 1, 2, 3, ... is no coincidence
@@ -82,7 +81,7 @@ def read_table(
     annotations: str | Path | None = None,
     features: Sequence[str] | None = None,
 ) -> Table:
-    """Read a table from any file of a laboratory, with the defaults of the command line.
+    """Read a table from common laboratory file formats, with the defaults of the command line.
 
     Parameters
     ----------
@@ -162,10 +161,10 @@ class _Tidy:
         self.whole, self.options, self.labels = content, options, labels
         self.name = content.source.get("file", "the table")
         self.of_model = features is not None
-        # Of a model, unless they are the rows of the file.
+        # Features the model knows; with --transpose they are rows, so columns are not filtered.
         self.features = None if features is None or options.transpose else frozenset(features)
         # Where nobody named the columns, those that measure nothing are set aside.
-        self.free = content.ids is None and not options.columns and self.features is None
+        self.auto_columns = content.ids is None and not options.columns and self.features is None
         self.check_names()
         self.rows, self.notes = self.kept_rows()
         few = len(self.rows) < content.matrix.shape[0]
@@ -197,8 +196,8 @@ class _Tidy:
             values = np.column_stack([self.numbers(name) for name in used])
         elif len(used) < matrix.shape[1]:
             values = by_rows(matrix[:, [self.places[name] for name in used]])
-        else:  # most of the memory is not copied where it need not be
-            values = matrix
+        else:
+            values = matrix  # avoid copying the matrix
         ids, unnamed = content.ids, np.zeros(n, bool)
         if ids is None:
             ids = np.array([str(i + 1) for i in range(n)], dtype=object)
@@ -225,7 +224,7 @@ class _Tidy:
             options=options, content=self.whole, rows=self.rows,
         )  # fmt: skip
         stored = values.data if sp.issparse(values) else values
-        if np.isinf(stored).any():  # it has no distance to anything
+        if np.isinf(stored).any():  # distances to it are undefined
             i, j = np.argwhere(np.isinf(table.dense()))[0]
             raise TableError(f"column {used[j]!r} holds an infinite value in row {ids[i]!r}; if it "
                              "means missing add --missing-value \"inf\"")  # fmt: skip
@@ -281,7 +280,8 @@ class _Tidy:
         """Positions of the rows that drop_rows leaves, and notes on the others."""
         content, rules = self.whole, [*map(_rule, self.options.drop_rows)]
         keep, notes = np.ones(content.matrix.shape[0], bool), []
-        if self.of_model and self.features is None:  # it finds its features, the rows, by name
+        if self.of_model and self.features is None:
+            # With --transpose a model picks its rows by name: a rule without its column is dropped.
             rules = [rule for rule in rules if content.having(rule[:1])]
         for name in (*self.labels, *(name for name, _ in rules)):
             if not content.having([name]):
@@ -304,14 +304,14 @@ class _Tidy:
             series = content.frame[name]
             if getattr(series.dtype, "kind", "O") in "cbmM":
                 return f"not numbers ({series.dtype})"
-            # Whoever gives the decimal sign says that the other one groups thousands.
+            # If --decimal is given, the other sign separates thousands.
             grouped = self.options.decimal is not None and not self.of_model
             cells = self.cells[name] = read_cells(series, content.decimal, codes, grouped=grouped)
             if cells.words:
                 return self.text(name, cells)
             if not cells.n_numbers:
                 return NEVER_OBSERVED
-        if not self.free:
+        if not self.auto_columns:
             return None
         numbers = self.numbers(name)
         if is_identifier(name) and not (numbers % 1 > 0).any():
@@ -328,7 +328,7 @@ class _Tidy:
         family = sample_family(self.content.names) or "*"
         if doubtful and cells.looks_measured:
             hint = say_decimal("," if "," in doubtful else ".")
-        elif self.free and is_identifier(name):
+        elif self.auto_columns and is_identifier(name):
             return f"{IDENTIFIER}, {example}"
         elif n_words <= 4 * cells.n_numbers and matches(name, [family]):
             words = [quoted(word, always=True) for word, _ in cells.words.most_common(3)]
@@ -357,7 +357,7 @@ class _Tidy:
             return cells.n_numbers <= cells.words.total()
 
         def complete(name: str, share: float = 1.0) -> bool:
-            """Whether a column names so many of the rows, no two alike."""
+            """Whether a column names this share of the rows, no two alike."""
             column = frame[name].dropna()
             return len(column) >= share * len(frame) and column.is_unique
 
@@ -381,25 +381,26 @@ class _Tidy:
             raise TableError(f"{len(unread)} columns look like measurements but cannot be read as "
                              f"numbers, such as {example!r} in {unread[0]!r}; remove units and "
                              "percent signs, or choose others with --columns")  # fmt: skip
-        if self.free and not self.of_model and len(used) <= 3:
+        if self.auto_columns and not self.of_model and len(used) <= 3:
             frame, n = content.frame, len(content.frame)
             keys = [name for name in frame.columns
                     if name not in used and 3 <= frame[name].nunique() <= n / 3]  # fmt: skip
             for one, other in combinations(keys[:6], 2):
                 pairs = frame[one].nunique() * frame[other].nunique()
                 if 0.5 * pairs <= n <= pairs and not frame.duplicated([one, other]).any():
-                    raise TableError(f"every line seems to hold one value of {one!r} and {other!r} "
-                                     "(a long table); make it wide first, or name the columns to "
-                                     "cluster with --columns")  # fmt: skip
+                    raise TableError("the table seems to be in long format (one line per "
+                                     f"combination of {one!r} and {other!r}); pivot it first, or "
+                                     "name the columns to cluster with --columns")  # fmt: skip
         if not used:
             wanted = self.features or left_out
             reasons = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)
-            what = "numeric column to cluster"
+            lack = "has no numeric column to cluster"
             if self.of_model:
-                what = f"numbers in the columns of the model, such as {min(wanted, default='V1')!r}"
-            why = reasons[:200] or "it has no such column"
+                lack = "has no numbers in" if reasons else "lacks"
+                lack += f" the model's columns, such as {min(wanted, default='V1')!r}"
+            why = f" ({reasons[:200]})" if reasons else ""
             hint = "; is the --delimiter right?" if "delimiter" in content.source else ""
-            raise TableError(f"{self.name} has no {what} ({why}){hint}")
+            raise TableError(f"{self.name} {lack}{why}{hint}")
 
 
 def _rule(rule: str) -> tuple[str, str]:
