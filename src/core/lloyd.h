@@ -117,17 +117,17 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
             Stats stats = stats_of(starts.stats, r, k, p);
             bool empty = false;
             for (Index l = 0; l < k; ++l) empty = empty || !(stats.sizes[l] > 0);
-            Centers own{1, k, mu + a * k * p, lam + a * p, starts.reference, starts.shift};
+            Centers current{1, k, mu + a * k * p, lam + a * p, starts.reference, starts.shift};
             if (empty)
-                status = rescue(table, own, starts.labels + r * n, stats, no_bounds, single_thread);
+                status = rescue(table, current, starts.labels + r * n, stats, no_bounds, single_thread);
         }
         if (status != DONE) return status;
         update(starts, p, active);
         for (Index a = 0; a < active.count && status == DONE; ++a) {
             Index r = numbers[a];
-            Centers own{1, k, starts.mu + r * k * p, starts.lam + r * p, starts.reference, starts.shift};
+            Centers updated{1, k, starts.mu + r * k * p, starts.lam + r * p, starts.reference, starts.shift};
             if (inexact[a])
-                status = loss_of(table, own, starts.labels + r * n, nullptr, losses + a, single_thread);
+                status = loss_of(table, updated, starts.labels + r * n, nullptr, losses + a, single_thread);
         }
         if (status != DONE) return status;
         decide(starts, p, it, moved.largest, active);
@@ -157,12 +157,12 @@ struct SlicedStarts {
 
     int32_t run_slice(Index s, Control& control) const {
         const Index first = s * size, count = min_of(size, starts.count - first);
-        const Starts own = slice_of(starts, first, count, table.n, table.p);
+        const Starts slice = slice_of(starts, first, count, table.n, table.p);
         const int32_t status = with_rows(table, [&](const auto& rows) {
-            return run_starts(rows, table, packed, own, control);
+            return run_starts(rows, table, packed, slice, control);
         });
         for (Index r = 0; r < count; ++r)
-            if (own.merged_into[r] >= 0) own.merged_into[r] += first;
+            if (slice.merged_into[r] >= 0) slice.merged_into[r] += first;
         return status;
     }
 };

@@ -14,7 +14,7 @@ features are split into blocks, and each block of a held-out row is predicted fr
         in spreads of the feature, less its average) + the row's effect on observation; one
         slope >= 0 for all features, 0 without a penalty
 
-All but the row effects comes from the training rows (`ClusterStatistics`). Row effects are
+All but the row effects come from the training rows (`ClusterStatistics`). Row effects are
 estimated without the block, so a row that misses much everywhere favours no candidate; missingness
 scores only where it depends on the size of the lost value. Scores are compared in standard errors
 over rows and blocks; there is no penalty unless the best candidate is more than one better
@@ -294,10 +294,10 @@ def fit_mixtures(
     references: dict[str, np.ndarray],
     labels: np.ndarray,
     columns: np.ndarray,
-    free: bool,
+    with_class: bool,
 ) -> MixtureExpectation:
-    """Normal mixtures with values missing at random, if ``free`` also at a rate of each cluster,
-    near each reference or below a limit; the one with the best BIC.
+    """Normal mixtures with values missing at random, near each reference or below a limit, and if
+    ``with_class`` at a rate of each cluster; the one with the best BIC.
 
     All start from the same partition ``labels`` (n,), so that only their mechanisms differ.
     """
@@ -305,7 +305,7 @@ def fit_mixtures(
     plain = EM(sample)
     sums = plain.sums_of(np.eye(labels.max() + 1)[labels])
     prior = prior_weight(plain, sums, 0.0)
-    kinds = [("", plain, name, 0) for name in ("mcar", "class")[: 1 + free]]
+    kinds = [("", plain, name, 0) for name in ("mcar", "class")[: 1 + with_class]]
     for number, (where, reference) in enumerate(references.items()):
         around = EM(replace(sample, reference=reference[columns]))
         n_chosen = int(sample.has_gaps.sum()) if number > 0 else 0

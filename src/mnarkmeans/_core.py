@@ -347,7 +347,7 @@ class Table:
                 source = self.source = np.ascontiguousarray(source)
             struct.values = source
             struct.row_stride, struct.column_stride = (stride // size for stride in source.strides)
-            if p == 1:  # the stride of a single column says nothing
+            if p == 1:  # the stride of a single column is arbitrary
                 struct.column_stride = 1
             self.entries = n * p
 
@@ -450,16 +450,16 @@ class FirstPass(NamedTuple):
     lowest: np.ndarray  # (p,) of the rows with a weight; +inf where none observes it
     highest: np.ndarray  # (p,) likewise, -inf
     observed: np.ndarray  # (p,) number of rows that observe the feature
-    seen: np.ndarray  # (n,) observed entries of each row
+    row_counts: np.ndarray  # (n,) observed entries of each row
     infinite: int  # the first row with an infinite value, or -1
-    malformed: int  # CSR: the first row whose features do not rise within 0 .. p - 1, or -1
+    malformed: int  # CSR: the first row whose features do not increase within 0 .. p - 1, or -1
 
 
 def first_pass(table: Table, threads: int) -> FirstPass:
     p = table.p
     counts, sums, lowest, highest = np.empty((4, p))
-    observed, seen = np.empty(p, np.int64), np.empty(table.n, np.int32)
-    arrays = counts, sums, lowest, highest, observed, seen
+    observed, row_counts = np.empty(p, np.int64), np.empty(table.n, np.int32)
+    arrays = counts, sums, lowest, highest, observed, row_counts
     out = structs.FirstPass(*arrays, -1, -1)
     _over(table, "first_pass", out, threads=threads)
     return FirstPass(*arrays, out.infinite, out.malformed)

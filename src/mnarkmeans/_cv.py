@@ -266,7 +266,7 @@ class Trial:
     """One k: how stable every one of G candidates for lam is, and which was chosen."""
 
     k: int
-    penalties: np.ndarray  # (G, p) rising; 0 for features without a penalty
+    penalties: np.ndarray  # (G, p) in increasing order; 0 for features without a penalty
     labels: np.ndarray  # (B, n) of every row, by the fit to each part with the choice
     seconds: np.ndarray  # (B,) per candidate
     instability: np.ndarray  # (splits or pairs, G)
@@ -293,7 +293,7 @@ class Trial:
 
     @property
     def stability(self) -> float:
-        """1 - instability of the choice; one cluster is trivially stable and says nothing."""
+        """1 - instability of the choice; one cluster is trivially stable, so it is last."""
         if self.k == 1:
             return -math.inf
         return 1.0 - float(self.instability[:, self.choice].mean())

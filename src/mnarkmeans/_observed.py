@@ -122,7 +122,7 @@ def summary_of(
     every = first = first or first_pass(Table(source, missing, weights), threads)
     if not weights.all():
         every = first_pass(Table(source, missing, np.ones(len(weights))), threads)
-    unseen = first.seen == 0
+    unseen = first.row_counts == 0
     weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
     return weights, Summary(
         len(weights), int(np.count_nonzero(weights)), int(np.count_nonzero(unseen)),

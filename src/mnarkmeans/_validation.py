@@ -353,11 +353,11 @@ def _far_reference(summary: Summary, estimator: Any, reference: np.ndarray) -> I
         lam = getattr(estimator, "lam", "auto")
         lam = check_lam(lam, len(reference), getattr(estimator, "feature_names_in_", None))
         uses_reference = isinstance(lam, str) or bool(np.any(lam > 0))
-    judged = summary.has_gaps & (summary.observed >= FEWEST_VALUES)
-    far = np.flatnonzero(judged & far_from(reference, summary.lowest, summary.highest))
+    checked = summary.has_gaps & (summary.observed >= FEWEST_VALUES)
+    far = np.flatnonzero(checked & far_from(reference, summary.lowest, summary.highest))
     if uses_reference and len(far):
         yield (
-            f"The reference lies far outside the observed values of {len(far)} of {judged.sum()} "
+            f"The reference lies far outside the observed values of {len(far)} of {checked.sum()} "
             f"feature(s) with missing values ({_listed(far, estimator)}): {why}. "
             "Use reference='min' if values are missing below a detection limit, reference='auto' "
             f"to choose it from the data, or {instead}."

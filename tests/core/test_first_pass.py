@@ -20,7 +20,7 @@ def look(X, weights):
         "lowest": low[judged].min(axis=0, initial=np.inf),
         "highest": high[judged].max(axis=0, initial=-np.inf),
         "observed": (~gaps).sum(axis=0),
-        "seen": (~gaps).sum(axis=1),
+        "row_counts": (~gaps).sum(axis=1),
     }
 
 

@@ -280,7 +280,7 @@ FREEDOM = 4.0
 
 @lru_cache(maxsize=64)
 def nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
-    """w_m and q_m by the trapezoidal rule in log w, whose density is smooth and dies away.
+    """w_m and q_m by the trapezoidal rule in log w, whose density is smooth and has light tails.
 
     They leave out a probability of 1e-10 below and 1e-8 above, and are 0.7 standard deviations (or
     0.7, if that is less) apart: log P_lj is right to 1e-4 for rates down to 1e-9.

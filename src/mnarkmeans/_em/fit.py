@@ -139,7 +139,7 @@ def _begin(
     """A few iterations of each, from the best of its starts.
 
     Where normal clusters are compared with Student's t, mechanisms other than rates are costly for
-    Student's t, and begin where their normal twin and "mcar" have led.
+    Student's t, and start from the results of "mcar" and of their normal twin.
     """
     given: dict[str, Any] = {
         name: np.array(value, dtype=np.float64)
@@ -149,9 +149,9 @@ def _begin(
     begun: list[MixtureFit] = []
     for candidate in candidates:
         own_em, name = candidate.em, candidate.mechanism
-        leads = []
+        fitted = []
         if candidate.freedom > 0 and not MECHANISMS[name].ignorable:
-            leads = [
+            fitted = [
                 em.sums_of(posteriors(em.observed, states[-1].parameters, em.threads).memberships)
                 for em, mechanism, freedom, _, states in begun
                 if (mechanism, freedom) == ("mcar", candidate.freedom)
@@ -159,7 +159,7 @@ def _begin(
             ]
         starts = [
             own_em.start(partition, name, candidate.freedom)._replace(**given)
-            for partition in leads or partitions
+            for partition in fitted or partitions
         ]
         if last is not None and last.mechanism.suits(name, own_em.observed.has_gaps):
             starts = [last]
