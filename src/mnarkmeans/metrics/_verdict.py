@@ -280,8 +280,8 @@ def _to_centers(x: Any, seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
 
 def _between_centers(seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
     """D_i (n, k, k) of all pairs."""
-    apart = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
-    D = seen @ ((1.0 - w) * apart).T + (w * apart).sum(axis=1)
+    squares = np.square(mu[:, None] - mu).reshape(len(mu) ** 2, -1)
+    D = seen @ ((1.0 - w) * squares).T + (w * squares).sum(axis=1)
     return D.reshape(-1, len(mu), len(mu))
 
 
@@ -303,8 +303,8 @@ def _decide(
 ) -> tuple[str, list[Pair], list[list[int]]]:
     """The kind of verdict, the pairs that were tested, and the groups."""
     pairs = _tested_pairs(d, D, neighbours)
-    parts = _components(np.arange(len(sizes)), [p.clusters for p in pairs])
-    tested = np.array(max(parts, key=lambda part: sizes[part].sum()))
+    components = _components(np.arange(len(sizes)), [p.clusters for p in pairs])
+    tested = np.array(max(components, key=lambda component: sizes[component].sum()))
     pairs = [p for p in pairs if p.clusters[0] in tested]  # of the others nothing is known
     groups = _components(tested, [p.clusters for p in pairs if p.p >= LEVEL])
     undivided = _components(tested, [p.clusters for p in pairs if p.low > CONTINUOUS])
@@ -455,11 +455,11 @@ def _sentence(
     values: str,
 ) -> str:
     k, n = len(sizes), int(sizes.sum())
-    apart, small = n - int(sizes.max()), k - sum(map(len, groups))
-    if not pairs and not apart:
+    n_others, small = n - int(sizes.max()), k - sum(map(len, groups))
+    if not pairs and not n_others:
         return "All rows are in one cluster."
-    if not pairs and apart < FEW_ROWS * (k - 1):
-        return f"All rows but {apart:,} are in one cluster: the others may be outliers."
+    if not pairs and n_others < FEW_ROWS * (k - 1):
+        return f"All rows but {n_others:,} are in one cluster: the others may be outliers."
     if not pairs:
         return TOO_FEW.format(n=n, k=k)
     few = f" {small} of the clusters {'has' if small == 1 else 'have'} too few rows to be judged."
