@@ -167,3 +167,10 @@ def test_mistakes(options, message):
     for fit in (model.fit, model.partial_fit):
         with pytest.raises(ValueError, match=message):
             fit(clusters(50))
+
+
+@pytest.mark.parametrize(("init", "n_batches"), [("k-means++", 3), ([[-40, -30], [50, 30]], 4)])
+def test_a_fit_ends_after_three_batches_that_change_nothing(init, n_batches):
+    X = np.repeat([[0.0, 0.0], [6.0, 6.0]], 50, axis=0)
+    X += np.random.default_rng(0).normal(size=X.shape)  # one batch: only the first step moves
+    assert MiniBatchMNARKMeans(2, lam=0.5, init=init, random_state=0).fit(X).n_iter_ == n_batches
