@@ -192,7 +192,7 @@ def test_scaled_data_are_warned_about(expression):
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"layer": "raw"}, KeyError, "not in adata.layers"),
+        ({"layer": "raw"}, KeyError, "not in adata.layers; there are: none"),
         ({"use_rep": "X_pca"}, KeyError, "not in adata.obsm"),
         ({"use_rep": "pca", "layer": "log"}, ValueError, "replaces the genes"),
         ({"use_highly_variable": True}, KeyError, "highly_variable_genes"),
