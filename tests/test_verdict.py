@@ -74,7 +74,7 @@ def test_a_group_cut_in_two_is_one_group():
     with pytest.warns(UserWarning, match="single row"):
         found = verdict(X, fit(X, 3))
     assert found.kind == "separate"
-    assert "1 of the clusters has too few rows" in found.sentence
+    assert "For 1 of the clusters there are too few rows" in found.sentence
 
 
 def test_pairs_are_those_with_no_other_centre_in_the_ball_between_them():

@@ -462,8 +462,7 @@ def _sentence(
         return f"All rows but {n_others:,} are in one cluster: the others may be outliers."
     if not pairs:
         return TOO_FEW.format(n=n, k=k)
-    few = f" {small} of the clusters {'has' if small == 1 else 'have'} too few rows to be judged."
-    few = few if small else ""
+    few = f" For {small} of the clusters there are too few rows to tell." if small else ""
     if kind == "separate":
         least_clear = max((pair for pair in pairs if pair.p < LEVEL), key=lambda pair: pair.ratio)
         between = "The tested windows between them hold no rows."
