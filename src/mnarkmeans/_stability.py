@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -131,14 +132,21 @@ def fit_parts(
     labels, seconds = np.empty((n_parts, n, count), np.int32), np.zeros(n_parts)
     n_anchors = min(ANCHORS, count)
     anchors = ((np.arange(n_anchors) + 0.5) * count / n_anchors).astype(int)  # evenly spread
+    # Small parts are fitted side by side, each by one thread.
+    workers, threads = (threads, 1) if observed.table.is_small else (1, threads)
     how = dict(max_iter=max_iter, tol=tol, threads=threads)
-    for b, seed in enumerate(seeds):
+
+    def fit(b: int) -> None:
         began, part = time.perf_counter(), observed.take(np.flatnonzero(parts[b]))
-        centers = STARTS[init](part, n_starts, k, np.random.RandomState(seed), threads)
+        centers = STARTS[init](part, n_starts, k, np.random.RandomState(seeds[b]), threads)
         if not thorough:
             centers = best_of_starts(part, centers, penalties[anchors], **how)
         centers = best_of_starts(part, centers, penalties, **how)
         labels[b] = assign_rows(observed, centers, penalties, threads)
         seconds[b] = (time.perf_counter() - began) / count
-        progress()
+
+    with ThreadPoolExecutor(workers) as pool:
+        run = pool.map if workers > 1 else map  # Ctrl-C stops calls of the main thread at once
+        for _ in run(fit, range(n_parts)):
+            progress()
     return labels, seconds
