@@ -153,8 +153,8 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
     if KINDS[found.mechanism] == "flat" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
         return ""
     return (
-        "Values are not missing at random, but a penalty does not help: clusters of the observed "
-        "values predict held-out features as well as clusters that also use which values are "
+        "Small values seem to be missing more often, but a penalty does not help: clusters of the "
+        "observed values predict held-out features as well as clusters that also use which are "
         "missing."
     )
 
