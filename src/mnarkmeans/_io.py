@@ -8,11 +8,11 @@ import io
 import json
 import math
 import os
-import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -24,50 +24,35 @@ from sklearn.utils.validation import check_is_fitted
 MARK = ".mnarkmeans-"  # how names of what is not yet whole begin
 
 
-@contextmanager
-def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """A hidden path to write to; when the block ends well, the file there becomes `target`.
-
-    A link is followed: the file it points to is replaced. The hidden name, another one each time,
-    has no ending, so a writer must be given the format.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
-    >>> with replacing(path) as hidden:
-    ...     _ = hidden.write_text("1 2 3")
-    ...     path.exists()
-    False
-    >>> path.read_text()
-    '1 2 3'
-    """
-    place = Path(os.path.realpath(target))
-    # Short, whatever the name is: nearly all of the 255 bytes a name may have are the user's.
-    hidden = place.with_name(f"{MARK}{uuid.uuid4().hex[:12]}")
-    try:
-        yield hidden
-        flush(hidden)
-        os.replace(hidden, place)
-    except BaseException:
-        hidden.unlink(missing_ok=True)
-        raise
-    flush_folder(place.parent)
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files that belong together, by their names: all of them whole, or none."""
+    with TemporaryDirectory(prefix=MARK, dir=folder) as hidden:
+        for name, content in contents.items():
+            Path(hidden, name).write_bytes(content)
+        put_in_place(Path(hidden), folder)
 
 
 def write_bytes(target: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all."""
-    with replacing(target) as hidden:
-        hidden.write_bytes(content)
+    """Write a file whole or not at all; if it is a link, the file it points to."""
+    place = Path(os.path.realpath(target))
+    write_files(place.parent, {place.name: content})
 
 
-def write_together(contents: Mapping[Path, bytes]) -> None:
-    """Write files that belong together: none takes its place before all are on the disk."""
-    with ExitStack() as places:
-        for target, content in contents.items():
-            hidden = places.enter_context(replacing(target))
-            hidden.write_bytes(content)
-            flush(hidden)
+def put_in_place(hidden: Path, folder: Path) -> None:
+    """Move the files of a hidden folder into another, once all of them are on the disk.
+
+    A folder that does not exist yet appears by one rename.
+    """
+    written = sorted(hidden.iterdir())
+    for path in written:
+        flush(path)
+    flush_folder(hidden)
+    if folder.is_dir():
+        for path in written:
+            path.replace(folder / path.name)
+    else:
+        folder = hidden.rename(folder).parent
+    flush_folder(folder)
 
 
 def flush(path: Path) -> None:

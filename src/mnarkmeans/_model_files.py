@@ -24,7 +24,7 @@ import numpy as np
 
 from . import __version__
 from ._em.mechanisms import MECHANISMS, Parameter
-from ._io import join, pack, split, unpack, write_together
+from ._io import join, pack, split, unpack, write_files
 from ._kmeans import MNARKMeans
 from ._mixture import MixtureMissingness, MNARMixture
 from ._solver import STARTS, effective_threads
@@ -117,7 +117,7 @@ def save_model(
     document["sha256"] = _document_sum(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     # Half of a new model beside half of the old one would be neither.
-    write_together({folder / JSON_NAME: f"{text}\n".encode(), folder / ARRAYS_NAME: packed})
+    write_files(folder, {JSON_NAME: f"{text}\n".encode(), ARRAYS_NAME: packed})
 
 
 def unnamed(p: int) -> list[str]:

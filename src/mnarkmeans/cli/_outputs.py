@@ -24,7 +24,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from .. import _io
-from .._io import MARK, as_json, flush, flush_folder
+from .._io import MARK, as_json
 from ._console import UserError
 
 PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
@@ -111,25 +111,15 @@ class Claim:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """A hidden file or folder to write; it takes its place when the block ends well."""
-        staging, is_folder = self.hidden("new"), self.names is not None
-        folder = self.place if is_folder else self.place.parent
+        hidden, is_folder = self.hidden("new"), self.names is not None
         with self.errors():
-            shutil.rmtree(staging, ignore_errors=True)  # left by a run that was killed
+            shutil.rmtree(hidden, ignore_errors=True)  # left by a run that was killed
             try:
-                staging.mkdir()
-                yield staging if is_folder else staging / self.place.name
-                written = sorted(staging.iterdir())
-                for path in written:
-                    flush(path)
-                flush_folder(staging)
-                if is_folder and self.is_new:
-                    folder = staging.rename(folder).parent
-                else:
-                    for path in written:
-                        path.replace(folder / path.name)
-                flush_folder(folder)
+                hidden.mkdir()
+                yield hidden if is_folder else hidden / self.place.name
+                _io.put_in_place(hidden, self.place if is_folder else self.place.parent)
             finally:
-                shutil.rmtree(staging, ignore_errors=True)
+                shutil.rmtree(hidden, ignore_errors=True)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
