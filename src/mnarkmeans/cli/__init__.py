@@ -4,6 +4,7 @@ fit, select, predict, impute, diagnose, report, compare, demo, app   the verbs
 _main      runs a verb and turns whatever happens into an exit code
 _options   the options, in groups that several verbs take
 _console   results, notes, progress and errors for people, JSON for programs
-_outputs   outputs appear whole or not at all; finished parts of long work are kept
-_fitting   from a table to the files of its fit
+_claims    outputs appear whole or not at all; finished parts of long work are kept
+_fitting   a table is read, prepared, fitted and assessed
+_outputs   the files of a fit
 """

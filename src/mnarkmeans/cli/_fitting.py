@@ -1,16 +1,4 @@
-"""What fit, select, compare and demo share: from a table to the files of its fit.
-
-labels.csv    id, cluster, distance (square root of the penalised distance to the cluster's
-              centre), confidence (`metrics.confidence`)
-centers.csv   one row per cluster, in the units of the table; centers_prepared.csv in those of the
-              clustering, where these differ
-markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
-selection.csv     the candidates of a search (`select`)
-comparison.csv, comparison_labels.csv   other methods on the same rows (`compare`)
-summary.json  what was read, what was done, what was found
-model.json, model.npz   the model, with what `predict` needs to read and prepare a new table
-report.json, report.html   the numbers of the report and the page made from them
-"""
+"""What fit, select, compare and demo share: a table is read, prepared, fitted and assessed."""
 
 from __future__ import annotations
 
@@ -20,35 +8,25 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
-from .._io import plain, require
-from .._model_files import save_model
-from .._report import FittedTable, page_of, render
-from ..displays._style import rounded
-from ..metrics._markers import ranked
+from .._io import require
+from .._report import FittedTable
 from ..metrics._verdict import FOLDS
 from ..missingness._paragraph import lam_words
 from ..tables import Preparation, Table, read_table
 from ..tables._advise import Suggestion
 from ..tables._table import counted
-from ._console import Console, Step, UserError, estimator_errors, typed_command
+from ._claims import claimed
+from ._console import Step, UserError, estimator_errors, typed_command
 from ._options import ResultOptions, SourceOptions, as_number
-from ._outputs import claimed, write_csv, write_json
+from ._outputs import FILES
 
-FILES = [
-    "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
-    "report.json", "report.html", "centers_prepared.csv", "selection.csv", "comparison.csv",
-    "comparison_labels.csv",
-]  # fmt: skip
 FITTED = ("lam", "inertia", "n_iter", "loss_path", "start_losses")  # of the model, in the summary
-MARKERS = 100  # features of each cluster in markers.csv
-DIGITS, FEW_DIGITS = 8, 4  # significant digits of centres; of effects and shares
 
 
 def claimed_folder(source: SourceOptions, output: ResultOptions) -> AbstractContextManager[Any]:
@@ -85,7 +63,7 @@ def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job
             f"-k is {clusters}, but the table has only {counted(len(table.ids), 'row')}"
         )
     job = Job(output, source, table, preparation, X, reference_of(source, preparation))
-    job.console.note(*table.summary())
+    output.console.note(*table.summary())
     return job
 
 
@@ -134,12 +112,8 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
 
 def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
     """What a result depends on, so that finished work is reused for the same job only."""
-    return more | {
-        "files": [file_sum(path) for path in source.inputs],
-        "reading": source.options.to_dict(),
-        "preparation": source.preparation.typed(),
-        "reference": source.reference,
-    }
+    files = [file_sum(path) for path in source.inputs]
+    return more | {"source": vars(source), "files": files}
 
 
 def file_sum(path: Path) -> str:
@@ -167,10 +141,6 @@ class Job:
     summary: dict[str, Any] = field(default_factory=dict)  # summary.json
     sections: dict[str, Any] = field(default_factory=dict)  # further ones of the report
 
-    @cached_property
-    def console(self) -> Console:
-        return self.output.console
-
     def fit(self, model: Any) -> None:
         """Fit k-means, with progress by starts."""
         with self.working("fitting", model.n_init) as step:
@@ -184,24 +154,24 @@ class Job:
         begin = time.perf_counter()
         with (
             estimator_errors(),
-            self.console.warnings_as_notes() as self.notes,
-            self.console.progress(what, steps) as step,
+            self.output.console.warnings_as_notes() as self.notes,
+            self.output.console.progress(what, steps) as step,
         ):
             yield step
         self.seconds = time.perf_counter() - begin
 
-    def assess(self, model: Any, **more: Any) -> None:
-        """How certain the clusters are, and the summary, to which `more` is added."""
+    def assess(self, model: Any) -> None:
+        """How certain the clusters are, and the summary."""
         source, table = self.source, self.table
-        with self.console.progress("assessing the clusters", FOLDS) as step:
+        with self.output.console.progress("assessing the clusters", FOLDS) as step:
             self.fitted = fitted = FittedTable(
                 self.X, model, model.labels_,
                 ids=table.short_ids, features=table.features, annotations=table.annotations,
                 classes=table.labels, progress=lambda done, _: step("fits", done),
             )  # fmt: skip
-        self.console.note(*fitted.batch_warnings)
+        self.output.console.note(*fitted.batch_warnings)
         missingness = getattr(model, "missingness_", None)
-        self.summary = plain({
+        self.summary = {
             "mnarkmeans": __version__,
             "command": typed_command(),
             "data": table.source | {
@@ -220,100 +190,11 @@ class Job:
             "seconds": round(self.seconds, 3),
             "notes": [*fitted.batch_warnings, *table.notes, *self.notes],
             "annotations": [annotation.to_dict() for annotation in fitted.annotations],
-            **more,
-        })  # fmt: skip
-
-    def write(self, folder: Path) -> None:
-        """All files of a fit, into a folder that exists."""
-        fitted, table, preparation = self.fitted, self.table, self.preparation
-        model, rows = fitted.model, fitted.rows
-        labels = label_columns(table, fitted.labels, rows["distance"], rows["confidence"])
-        write_csv(folder / "labels.csv", labels, labels.values())
-        centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
-        if preparation.units and preparation.own_units:  # of the table, and others
-            centers["centers_prepared.csv"] = model.cluster_centers_
-        for name, values in centers.items():
-            columns = [range(len(values)), *(digits(column, DIGITS) for column in values.T)]
-            write_csv(folder / name, ["cluster", *table.features], columns)
-        markers = self.markers()
-        write_csv(folder / "markers.csv", markers, markers.values())
-        page = self.page()
-        self.summary["sure"] = page["sure"] | {"stability": page["stability"]}
-        write_json(folder / "summary.json", self.summary)
-        write_json(folder / "report.json", page, indent=None)
-        (folder / "report.html").write_text(render(page), encoding="utf-8")
-        verdict = fitted.verdict.to_dict()
-        extra = {
-            "preparation": preparation.to_dict(), "prepared": preparation.describe(),
-            "reading": table.remembered.to_dict(), "id_column": table.id_name,
-            "command": self.summary["command"],
-            "noise": verdict["noise"], "odds": verdict["odds"],  # for the confidence of new rows
         }  # fmt: skip
-        save_model(model, folder, feature_names=table.features, extra=extra)
-
-    def markers(self) -> dict[str, list[Any]]:
-        """The columns of markers.csv: the features that distinguish each cluster most.
-
-        Differences are in the units of the clustering (with --log2: log2 fold changes), means in
-        those of the table.
-        """
-        table, preparation, contrasts = self.table, self.preparation, self.fitted.contrasts
-        features = np.arange(len(table.features))
-        markers = ranked(contrasts, range(self.fitted.n_clusters), features, MARKERS)
-        names = [table.features[j] for j in markers.feature]
-        columns: dict[str, Any] = {
-            "cluster": list(markers.cluster), "rank": list(markers.rank), "feature": names
-        }  # fmt: skip
-        if table.feature_labels:
-            columns["gene"] = [table.feature_labels.get(name, "") for name in names]
-        for name in ("effect", "low", "high"):
-            columns[name] = digits(markers[name], FEW_DIGITS)
-        columns["direction"] = list(markers.direction)
-        scaled = preparation.scale != "none" or preparation.zscore_rows
-        title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
-        columns[title] = digits(markers.mean_inside - markers.mean_outside, FEW_DIGITS)
-        for name in ("mean_inside", "mean_outside"):
-            means = preparation.undo(getattr(contrasts, name))
-            columns[name] = digits(means[markers.cluster, markers.feature], DIGITS)
-        for name in ("observed_inside", "observed_outside"):
-            columns[name] = digits(markers[name], FEW_DIGITS)
-        return columns
-
-    def page(self) -> dict[str, Any]:
-        """The numbers of the report."""
-        model, summary, data = self.fitted.model, self.summary, self.summary["data"]
-        settings = {
-            "lam": model.lam if isinstance(model.lam, str) else lam_words(model.lam),
-            "Reference": self.reference_words(),
-            "Starts": model.n_init,
-            "Seed": model.random_state,
-            "SHA-256 of the table": data["sha256"][:16],
-        }
-        title = self.output.title or self.source.data.name
-        return page_of(self.fitted, title, self.output.embedding) | {
-            "command": summary["command"],
-            "notes": summary["notes"],
-            "left_out": [list(column.values()) for column in data["left_out"]],
-            "preparation": summary["preparation"],
-            "settings": {name: str(value) for name, value in settings.items()},
-            **self.sections,
-        }
-
-    def reference_words(self) -> str:
-        """The reference as it was asked for, and what auto has chosen."""
-        if self.preparation.center:
-            return "observed mean of each feature"
-        if not isinstance(self.reference, str) or self.reference == "min":
-            return str(self.source.reference)
-        model = self.fitted.model
-        is_min = np.any(model.reference_)
-        if hasattr(model, "missingness_"):  # not with the criterion of the paper
-            is_min = model.missingness_.reference == "min"
-        return f"auto: {'smallest observed value of each feature' if is_min else 'zero'}"
 
     def print(self) -> None:
         """What was found, the verdict first, and where it is."""
-        console, summary, out = self.console, self.summary, self.output.out
+        console, summary = self.output.console, self.summary
         console.say(" ".join([summary["sure"]["headline"], *summary["sure"]["reasons"]]))
         if "selection" in summary:
             console.say(summary["selection"]["sentence"])
@@ -331,30 +212,10 @@ class Job:
         header = ["annotation", "adjusted Rand index", "rows without it"]
         console.table("agreement with the clusters", header, lines)
         self.print_place()
-        console.result(summary | {"output": str(out)})
+        console.result(summary | {"output": str(self.output.out)})
 
     def print_place(self) -> None:
         """Where the results are."""
         if self.output.out is not None:
             report = self.output.out / "report.html"
-            self.console.say(f"written to {self.output.out}; open {report}")
-
-
-def label_columns(table: Table, labels: Any, distance: Any, confidence: Any) -> dict[str, Any]:
-    """labels.csv; the names of samples without what all of them share are a further column."""
-    columns: dict[str, Any] = {"id": table.ids.tolist(), "cluster": labels.tolist()}
-    if distance is not None:
-        columns["distance"] = distance.tolist()
-    if confidence is not None:  # empty where it is unknown
-        columns["confidence"] = [None if np.isnan(v) else round(float(v), 6) for v in confidence]
-    if table.options.transpose and table.short_ids != columns["id"]:
-        columns["sample"] = table.short_ids
-    return columns
-
-
-def digits(values: Any, count: int) -> list[float | None]:
-    """Numbers with `count` significant digits; None where there is none."""
-    return [
-        int(v) if v is not None and v.is_integer() and abs(v) < 1e15 else v
-        for v in rounded(values, count)
-    ]
+            self.output.console.say(f"written to {self.output.out}; open {report}")

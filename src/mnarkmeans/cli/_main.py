@@ -9,18 +9,29 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
+from .._versions import show_versions
 from ..tables import TableError
 from ._console import UserError, print_error
 from ._options import grouped
+from .app import app
+from .compare import compare
+from .demo import demo
+from .diagnose import diagnose
+from .fit import fit
+from .impute import impute
+from .predict import predict
+from .report import report
+from .select import select
 
-VERBS = ("demo", "fit", "select", "predict", "impute", "diagnose", "report", "compare", "app")
+VERBS = {
+    verb.__name__: verb
+    for verb in (demo, fit, select, predict, impute, diagnose, report, compare, app)
+}
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 128 + signal.SIGTERM
 # Newer versions of typer bring their own copy of click: ask for the class they use.
 USAGE_ERROR: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -48,15 +59,8 @@ commands = typer.Typer(
 )  # fmt: skip
 
 
-def verb(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as the verb of its name, with an example for --help."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        text = f"Example: [bold]mnarkmeans {example}[/bold]"
-        name, words = function.__name__, function.__doc__
-        return commands.command(name, help=words, epilog=text)(grouped(function))
-
-    return register
+for name, verb in VERBS.items():
+    commands.command(name, help=verb.__doc__)(grouped(verb))
 
 
 def run(arguments: list[str]) -> int:
@@ -86,10 +90,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    named = [word for word in arguments[:1] if word in VERBS]
-    for name in named or VERBS:  # the others stay unimported
-        import_module(f"{__package__}.{name}")
-    commands.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
     with suppress(ValueError):  # threads have no say in signals
         signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(commands)
@@ -117,8 +117,6 @@ def _usage_sentence(error: Any) -> str:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from .._versions import show_versions
-
         show_versions()
         raise typer.Exit
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -261,7 +261,7 @@ class ConsoleOptions:
     quiet: bool = _output(False, "Print nothing except errors.", "-q", "--quiet")
     as_json: bool = _output(False, "Print one JSON object and nothing else.", "--json")
 
-    @property
+    @cached_property
     def console(self) -> Console:
         return Console(self.quiet, self.as_json)
 

@@ -1,185 +1,140 @@
-"""Outputs are claimed before the work begins, and their files appear whole or not at all.
+"""The files of a fit, as fit, select, compare and demo write them.
 
-A claim finds out beforehand what can be known: whether the place can be written to, whether its
-name is too long, whether something would be replaced without --force or a file that is read would
-be overwritten, and whether another run is writing there (a lock that ends with its process).
-
-Files are first written to a hidden folder and flushed to the disk. A new folder appears by one
-rename; in an existing folder files appear by one rename each, once all of them are on the disk.
+labels.csv    id, cluster, distance (square root of the penalised distance to the cluster's
+              centre), confidence (`metrics.confidence`)
+centers.csv   one row per cluster, in the units of the table; centers_prepared.csv in those of the
+              clustering, where these differ
+markers.csv   the features that distinguish each cluster (`metrics.cluster_markers`)
+selection.csv     the candidates of a search (`select`)
+comparison.csv, comparison_labels.csv   other methods on the same rows (`compare`)
+summary.json  what was read, what was done, what was found
+model.json, model.npz   the model, with what `predict` needs to read and prepare a new table
+report.json, report.html   the numbers of the report and the page made from them
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+import pandas as pd
 
-from .. import _io
-from .._io import MARK, as_json
-from ._console import UserError
+from .._io import as_json
+from .._model_files import save_model
+from .._report import page_of, render
+from ..metrics._markers import ranked
+from ..missingness._paragraph import lam_words
+from ..tables import Table
 
-PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
+if TYPE_CHECKING:
+    from ._fitting import Job
 
-
-@contextmanager
-def claimed(
-    target: Path | None,
-    names: Iterable[str] | None = None,
-    *,
-    force: bool,
-    inputs: Iterable[Path] = (),
-) -> Iterator[Any]:
-    """Claim a file, or a folder for the files `names`; nothing (None) without a target."""
-    if target is None:
-        yield None
-        return
-    claim = Claim(target, names, force)
-    with ExitStack() as held:
-        with claim.errors():
-            claim.check(inputs)
-            claim.take(held)
-        yield claim
+FILES = [
+    "labels.csv", "centers.csv", "markers.csv", "summary.json", "model.json", "model.npz",
+    "report.json", "report.html", "centers_prepared.csv", "selection.csv", "comparison.csv",
+    "comparison_labels.csv",
+]  # fmt: skip
+MARKERS = 100  # features of each cluster in markers.csv
+DIGITS = "%.8g"  # of centres and means
+ROUNDED = ("effect", "low", "high", "observed_inside", "observed_outside")  # markers, to 4 decimals
 
 
-class Claim:
-    """A file, or a folder and the names of the files in it, that only this process writes."""
-
-    def __init__(self, target: Path, names: Iterable[str] | None, force: bool) -> None:
-        self.target, self.force = target, force
-        self.place = Path(os.path.realpath(target))  # where links lead
-        self.names = None if names is None else list(names)
-        self.is_new = not os.path.isdir(self.place)
-
-    def hidden(self, what: str) -> Path:
-        """A hidden path beside the output, or inside a folder that exists."""
-        if self.names is not None and not self.is_new:
-            return self.place / f"{MARK}{what}"
-        return self.place.parent / f"{MARK}{what}-{self.place.name[:50]}"
-
-    def check(self, inputs: Iterable[Path] = ()) -> None:
-        """Refuse to replace files without --force, and files that are read in any case."""
-        if self.names and self.place.is_file():
-            raise UserError(f"{self.target} is a file; give the name of a folder")
-        for name in self.names or [""]:
-            path, shown = self.place / name, self.target / name
-            if path.is_dir():
-                raise UserError(f"{shown} is a folder; choose another output")
-            if not path.exists():
-                continue
-            for source in inputs:
-                if source.exists() and path.samefile(source):
-                    raise UserError(
-                        f"the output {shown} is the same file as the input {source}; choose "
-                        "another output"
-                    )
-            if not self.force:
-                raise UserError(f"{shown} exists; add --force to replace it")
-
-    def take(self, held: ExitStack) -> None:
-        """Create the folders above, test that the place can be written to, lock it.
-
-        In the end the lock is released, and folders that were created and stayed empty go.
-        """
-        for folder in reversed([above for above in self.place.parents if not above.exists()]):
-            folder.mkdir()
-            held.callback(_attempt, folder.rmdir)
-        with suppress(FileNotFoundError):
-            self.place.stat()  # fails for a name that is too long, or a link to itself
-        probe = self.hidden(f"probe-{os.getpid()}")
-        probe.mkdir()  # access rights alone say nothing about read-only or full disks
-        probe.rmdir()
-        lock = FileLock(self.hidden("lock"), timeout=PATIENCE)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"another run is writing to {self.target}; wait until it ends, or choose another "
-                "output"
-            ) from None
-        held.callback(lock.release, force=True)
-        held.callback(_attempt, self.hidden("lock").unlink)  # while nobody else can have locked it
-
-    @contextmanager
-    def writing(self) -> Iterator[Path]:
-        """A hidden file or folder to write; it takes its place when the block ends well."""
-        hidden, is_folder = self.hidden("new"), self.names is not None
-        with self.errors():
-            shutil.rmtree(hidden, ignore_errors=True)  # left by a run that was killed
-            try:
-                hidden.mkdir()
-                yield hidden if is_folder else hidden / self.place.name
-                _io.put_in_place(hidden, self.place if is_folder else self.place.parent)
-            finally:
-                shutil.rmtree(hidden, ignore_errors=True)
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn an error of the operating system into one sentence about the output."""
-        try:
-            yield
-        except OSError as error:
-            raise UserError(
-                f"{self.target} could not be written: {error.strerror or error}"
-            ) from error
+def write_results(folder: Path, job: Job) -> None:
+    """Write the files of an assessed fit into a folder that exists."""
+    fitted, table, preparation, rows = job.fitted, job.table, job.preparation, job.fitted.rows
+    model = fitted.model
+    labels = label_frame(table, fitted.labels, rows["distance"], rows["confidence"])
+    labels.to_csv(folder / "labels.csv", index=False)
+    centers = {"centers.csv": preparation.undo(model.cluster_centers_)}
+    if preparation.units and preparation.own_units:  # of the table, and others
+        centers["centers_prepared.csv"] = model.cluster_centers_
+    for name, values in centers.items():
+        frame = pd.DataFrame(values, columns=table.features)
+        frame.to_csv(folder / name, index_label="cluster", float_format=DIGITS)
+    _markers(job).to_csv(folder / "markers.csv", index=False, float_format=DIGITS)
+    page = _page(job)
+    job.summary["sure"] = page["sure"] | {"stability": page["stability"]}
+    write_json(folder / "summary.json", job.summary)
+    write_json(folder / "report.json", page, indent=None)
+    (folder / "report.html").write_text(render(page), encoding="utf-8")
+    verdict = fitted.verdict.to_dict()
+    extra = {
+        "preparation": preparation.to_dict(), "prepared": preparation.describe(),
+        "reading": table.remembered.to_dict(), "id_column": table.id_name,
+        "command": job.summary["command"],
+        "noise": verdict["noise"], "odds": verdict["odds"],  # for the confidence of new rows
+    }  # fmt: skip
+    save_model(model, folder, feature_names=table.features, extra=extra)
 
 
-def _attempt(action: Callable[[], None]) -> None:
-    with suppress(OSError):
-        action()
+def label_frame(table: Table, labels: Any, distance: Any, confidence: Any) -> pd.DataFrame:
+    """labels.csv; the names of samples without what all of them share are a further column."""
+    frame = pd.DataFrame({"id": table.ids, "cluster": labels})
+    if distance is not None:
+        frame["distance"] = distance
+    if confidence is not None:  # empty where it is unknown
+        frame["confidence"] = np.round(confidence, 6)
+    if table.options.transpose and table.short_ids != table.ids.tolist():
+        frame["sample"] = table.short_ids
+    return frame
 
 
-class Parts:
-    """Finished parts of the job described by `key`, kept beside the output until it is whole.
+def _markers(job: Job) -> pd.DataFrame:
+    """markers.csv: the features that distinguish each cluster most.
 
-    Another job has another key and starts afresh.
+    Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
+    of the table.
     """
-
-    def __init__(self, claim: Claim, key: dict[str, Any]) -> None:
-        self._key = hashlib.sha256(as_json(key).encode()).hexdigest()
-        self._claim, self._folder = claim, claim.hidden("parts")
-
-    def get(self, name: str, convert: Callable[[Any], Any] = lambda part: part) -> Any:
-        """A part finished before (numbers, words and arrays), or None."""
-        try:
-            arrays = _io.unpack((self._folder / f"{name}.npz").read_bytes())
-            stored = json.loads(arrays.pop("json").tobytes())
-            if stored["key"] == self._key:
-                return convert(_io.join(stored["part"], name, arrays))
-        except (OSError, ValueError, KeyError, TypeError):  # absent, damaged, or of another version
-            pass
-        return None
-
-    def __setitem__(self, name: str, part: Any) -> None:
-        """Keep a finished part."""
-        arrays: dict[str, np.ndarray] = {}
-        text = json.dumps({"key": self._key, "part": _io.split(part, name, arrays)})
-        content = _io.pack(arrays | {"json": np.frombuffer(text.encode(), np.uint8)})
-        with self._claim.errors():
-            self._folder.mkdir(exist_ok=True)
-            _io.write_bytes(self._folder / f"{name}.npz", content)
-
-    def clear(self) -> None:
-        """The work is done: its parts are no longer needed."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+    table, preparation, contrasts = job.table, job.preparation, job.fitted.contrasts
+    features = np.arange(len(table.features))
+    markers = ranked(contrasts, range(job.fitted.n_clusters), features, MARKERS)
+    cells = markers.cluster, markers.feature
+    frame = markers.to_frame().round(dict.fromkeys(ROUNDED, 4))
+    frame["feature"] = np.array(table.features, dtype=object)[markers.feature]
+    for name in ("mean_inside", "mean_outside"):
+        frame[name] = preparation.undo(getattr(contrasts, name))[cells]
+    scaled = preparation.scale != "none" or preparation.zscore_rows
+    title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
+    difference = markers.mean_inside - markers.mean_outside
+    frame.insert(frame.columns.get_loc("mean_inside"), title, difference)
+    if table.feature_labels:
+        frame.insert(3, "gene", frame["feature"].map(table.feature_labels))
+    return frame
 
 
-def write_csv(
-    path: Path, names: Iterable[Any], columns: Iterable[Iterable[Any]], separator: str = ","
-) -> None:
-    """A line for the names of the columns and one for each row; None is an empty field."""
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+def _page(job: Job) -> dict[str, Any]:
+    """The numbers of the report."""
+    model, summary, data = job.fitted.model, job.summary, job.summary["data"]
+    settings = {
+        "lam": model.lam if isinstance(model.lam, str) else lam_words(model.lam),
+        "Reference": _reference_words(job),
+        "Starts": model.n_init,
+        "Seed": model.random_state,
+        "SHA-256 of the table": data["sha256"][:16],
+    }
+    title = job.output.title or job.source.data.name
+    return page_of(job.fitted, title, job.output.embedding) | {
+        "command": summary["command"],
+        "notes": summary["notes"],
+        "left_out": [list(column.values()) for column in data["left_out"]],
+        "preparation": summary["preparation"],
+        "settings": {name: str(value) for name, value in settings.items()},
+        **job.sections,
+    }
+
+
+def _reference_words(job: Job) -> str:
+    """The reference as it was asked for, and what auto has chosen."""
+    if job.preparation.center:
+        return "observed mean of each feature"
+    if not isinstance(job.reference, str) or job.reference == "min":
+        return str(job.source.reference)
+    model = job.fitted.model
+    is_min = np.any(model.reference_)
+    if hasattr(model, "missingness_"):  # not with the criterion of the paper
+        is_min = model.missingness_.reference == "min"
+    return f"auto: {'smallest observed value of each feature' if is_min else 'zero'}"
 
 
 def write_json(path: Path, value: Any, indent: int | None = 2) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._console import estimator_errors
-from ._main import verb
 from ._options import option
 
 
@@ -15,9 +14,11 @@ class AppOptions:
     browser: bool = option(True, "Open the page in the browser.", "--browser/--no-browser")
 
 
-@verb("app")
 def app(page: AppOptions) -> None:
-    """Open a page in the browser that turns a table into a report. Nothing leaves this computer."""
+    """Open a page in the browser that turns a table into a report. Nothing leaves this computer.
+
+    Example: mnarkmeans app
+    """
     from ..app import serve
 
     with estimator_errors():

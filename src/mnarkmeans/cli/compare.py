@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from .. import MNARKMeans, MNARMixture
-from .._io import require
 from ..baselines import BASELINES
 from ..metrics import clustering_error_rate
 from ..tables._table import unknown_name
+from ._claims import Parts
 from ._console import UserError, in_options, one_line
 from ._fitting import Job, claimed_folder, job_key, open_job
-from ._main import verb
 from ._options import FittingOptions, ResultOptions, SourceOptions, option
-from ._outputs import Parts, write_csv
+from ._outputs import write_results
 
 OURS, MIXTURE = "mnarkmeans", "mixture"
 WORDS = {
@@ -66,41 +66,42 @@ class CompareOptions:
         return [name for name in wanted or WORDS if name not in unwanted]
 
 
-@verb("compare cells.csv -k 4 --labels celltype")
 def compare(
     comparing: CompareOptions,
     fitting: FittingOptions,
     output: ResultOptions,
     source: SourceOptions,
 ) -> None:
-    """Run other methods on the same table. With -o, the same command resumes an interrupted run."""
+    """Run other methods on the same table. With -o, the same command resumes an interrupted run.
+
+    Example: mnarkmeans compare cells.csv -k 4 --labels celltype
+    """
     names, out = comparing.names(), output.out
     with claimed_folder(source, output) as claim:
         job = open_job(output, source, fitting.n_clusters)
         comparison = Comparison(_true_labels(job, source.labels))
         model = MNARKMeans(reference=job.reference, **vars(fitting))
-        if claim is None:
-            comparison.run(job, model, names, {})
-        else:
-            key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
-            parts = Parts(claim, key)
-            comparison.run(job, model, names, parts)
+        key = job_key(source, clusters=fitting.n_clusters, seed=fitting.random_state)
+        parts: Any = Parts(claim, key) if claim else {}
+        comparison.run(job, model, names, parts)
+        if claim:
             with claim.writing() as folder:
                 comparison.write(folder, job, model)
-            parts.clear()
+        parts.clear()
     known = comparison.truth is not None
     title = "error against the known classes" if known else "agreement with mnarkmeans"
-    job.console.table(title, *comparison.table())
-    job.console.note(*comparison.notes())
+    console = output.console
+    console.table(title, *comparison.table())
+    console.note(*comparison.notes())
     job.print_place()
-    job.console.result({"methods": comparison.results, "output": out and str(out)})
+    console.result({"methods": comparison.results, "output": out and str(out)})
 
 
 def _true_labels(job: Job, columns: list[str] | None) -> np.ndarray | None:
     """The known classes as numbers, -1 where unknown."""
     if not columns:
         return None
-    codes, names = require("pandas", "cli").factorize(job.table.labels[columns[0]])
+    codes, names = pd.factorize(job.table.labels[columns[0]])
     if len(names) < 2:
         raise UserError(
             f"column {columns[0]!r} has {'only one class' if len(names) else 'no classes'}; a "
@@ -147,7 +148,7 @@ class Comparison:
         self.add(OURS, model.labels_, job.seconds)
         finished = {name: parts.get(name) for name in names}
         remaining = [name for name in names if finished[name] is None]
-        with job.console.progress("comparing", len(remaining)) as step:
+        with job.output.console.progress("comparing", len(remaining)) as step:
             for name in remaining:
                 finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
                 step(f"other methods ({WORDS[name]})")
@@ -199,11 +200,11 @@ class Comparison:
             "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip
-        job.assess(model, comparison=self.results)
-        job.write(folder)
-        methods = ([result[name] for result in self.results] for name in COLUMNS)
-        rounded = ([round(v, 4) if isinstance(v, float) else v for v in c] for c in methods)
-        write_csv(folder / "comparison.csv", COLUMNS, rounded)
-        labels = ({} if self.truth is None else {"class": self.truth}) | self.labels
-        write_csv(folder / "comparison_labels.csv", ["id", *labels],
-                  [job.table.ids, *labels.values()])  # fmt: skip
+        job.assess(model)
+        job.summary["comparison"] = self.results
+        write_results(folder, job)
+        methods = pd.DataFrame(self.results).astype({"clusters": "Int64"}).round(4)
+        methods.to_csv(folder / "comparison.csv", index=False)
+        classes = {} if self.truth is None else {"class": self.truth}
+        labels = pd.DataFrame({"id": job.table.ids} | classes | self.labels)
+        labels.to_csv(folder / "comparison_labels.csv", index=False)

@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.cluster import KMeans
 
 from .. import MNARKMeans
-from .._io import plain
-from ._fitting import FILES, open_job
-from ._main import verb
+from ._claims import claimed
+from ._fitting import open_job
 from ._options import ResultOptions, SourceOptions, option
-from ._outputs import claimed, write_csv
+from ._outputs import FILES
 from .compare import Comparison, run_one
 
 TYPES, CELLS, GENES = 4, 600, 60
@@ -63,16 +63,18 @@ def simulate(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.where(observed, complete, np.nan).round(4), complete, types
 
 
-@verb("demo -o demo")
 def demo(output: DemoOptions) -> None:
-    """Start here: cluster built-in data and compare with other methods."""
+    """Start here: cluster built-in data and compare with other methods.
+
+    Example: mnarkmeans demo -o demo
+    """
     out = output.out
     X, complete, types = simulate()
     with claimed(out, [*FILES, TABLE], force=output.force) as claim, claim.writing() as folder:
-        names = ["cell", *(f"gene{j + 1:02d}" for j in range(GENES)), "type"]
-        cells = [f"cell{i + 1:03d}" for i in range(CELLS)]
-        columns = [cells, *plain(X.T), [f"type {'ABCD'[kind]}" for kind in types]]
-        write_csv(folder / TABLE, names, columns)
+        table = pd.DataFrame(X, columns=[f"gene{j + 1:02d}" for j in range(GENES)])
+        table.insert(0, "cell", [f"cell{i + 1:03d}" for i in range(CELLS)])
+        table["type"] = [f"type {'ABCD'[kind]}" for kind in types]
+        table.to_csv(folder / TABLE, index=False)
         source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
         job = open_job(output, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
@@ -81,7 +83,7 @@ def demo(output: DemoOptions) -> None:
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         comparison.add(COMPLETE, **run_one(best, complete))
         comparison.write(folder, job, model, DESIGN)
-    console = job.console
+    console = output.console
     console.say(DESIGN.strip())
     console.say("error: the share of pairs of cells grouped wrongly")
     console.table("comparison with the known types", *comparison.table())

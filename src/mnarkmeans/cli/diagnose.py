@@ -6,24 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import scipy.sparse as sp
 
 from .._io import require
 from ..missingness import diagnose as describe_missingness
 from ..tables import Advice, Table, advise
+from ._claims import claimed
 from ._console import estimator_errors, in_options
 from ._fitting import reference_of
-from ._main import verb
 from ._options import OptionalFolderOptions, SourceOptions
-from ._outputs import claimed, write_json
+from ._outputs import write_json
 
 TABLES = ("features", "rows", "magnitude", "mechanisms")
 FILES = ["diagnosis.txt", "diagnosis.json", "diagnosis.png", *(f"{name}.csv" for name in TABLES)]
 
 
-@verb("diagnose proteins.csv")
 def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
-    """Describe what is missing and how it depends on the values, and print the command to run."""
+    """Describe what is missing and how it depends on the values, and print the command to run.
+
+    Example: mnarkmeans diagnose proteins.csv
+    """
     console, out = output.console, output.out
     if out is not None:
         require("matplotlib", "plot")
@@ -35,7 +38,7 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
         reference = reference_of(source, preparation)
         console.note(*table.summary())
         if not sp.issparse(X):
-            X = require("pandas", "cli").DataFrame(X, columns=table.features)
+            X = pd.DataFrame(X, columns=table.features)
         with estimator_errors(), console.warnings_as_notes():
             diagnosis = describe_missingness(X, reference, random_state=0)
         given = [("--reference", source.reference), ("--annotations", source.annotations)]

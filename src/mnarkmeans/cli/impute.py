@@ -6,32 +6,32 @@ only missing values of the model's features change, and marks for missing elsewh
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pandas as pd
 
 from ..tables import Table
-from ._main import verb
 from ._options import ModelOptions
-from .predict import claimed_output, open_table, write_columns
+from .predict import claimed_output, open_table, write_frame
 
 
-@verb("impute result new.csv -o filled.csv")
 def impute(use: ModelOptions) -> None:
-    """Fill the missing values of a table, in its own units, order and layout."""
+    """Fill the missing values of a table, in its own units, order and layout.
+
+    Example: mnarkmeans impute result new.csv -o filled.csv
+    """
     console = use.console
     with claimed_output(use) as claim:
         saved, table, preparation = open_table(console, use)
         model, X = saved.estimator, preparation.apply(table)
         expected = np.asarray(model.impute(X), dtype=float)
-        columns, filled = fill(table, preparation.undo(expected, table))
-        write_columns(claim, columns, layout=table.source)
+        frame, filled = fill(table, preparation.undo(expected, table))
+        write_frame(claim, frame, layout=table.source)
     n, p = table.shape
     console.say(f"{filled:,} of {n * p:,} values filled in; written to {use.out}")
     console.result({"rows": n, "filled": filled, "output": str(use.out)})
 
 
-def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
+def fill(table: Table, expected: np.ndarray) -> tuple[pd.DataFrame, int]:
     """All columns of the file with `expected` in their missing entries, and how many these are."""
     content, rows, names = table.content, table.rows, [*table.features]
     frame = content.to_frame().reset_index(drop=True)
@@ -55,4 +55,4 @@ def fill(table: Table, expected: np.ndarray) -> tuple[dict[str, Any], int]:
             column[rows[here][gaps]] = numbers[gaps]
         columns[name] = column
         filled += int(gaps.sum())
-    return columns, filled
+    return pd.DataFrame(columns), filled

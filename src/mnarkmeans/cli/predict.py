@@ -7,25 +7,26 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .. import MNARMixture
-from .._io import require
 from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, read_table
 from ..tables._table import counted
+from ._claims import Claim, claimed
 from ._console import Console, UserError
-from ._fitting import label_columns
-from ._main import verb
 from ._options import ModelOptions
-from ._outputs import Claim, claimed
+from ._outputs import label_frame
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
-@verb("predict result new.csv -o labels.csv")
 def predict(use: ModelOptions) -> None:
-    """Label the rows of a new table, read and prepared like the table of the fit."""
+    """Label the rows of a new table, read and prepared like the table of the fit.
+
+    Example: mnarkmeans predict result new.csv -o labels.csv
+    """
     console = use.console
     with claimed_output(use) as claim:
         saved, table, preparation = open_table(console, use)
@@ -39,7 +40,7 @@ def predict(use: ModelOptions) -> None:
             distance = np.asarray(model.transform(X), dtype=float)[np.arange(len(labels)), labels]
             if saved.extra.get("odds") is not None:  # a model saved in Python has none
                 sure = confidence(X, model, noise=saved.extra["noise"], odds=saved.extra["odds"])
-        write_columns(claim, label_columns(table, labels, distance, sure))
+        write_frame(claim, label_frame(table, labels, distance, sure))
     sizes = np.bincount(labels, minlength=k)
     console.say(f"{counted(len(labels), 'row')} labelled; written to {use.out}")
     console.result({"rows": len(labels), "cluster_sizes": sizes, "output": str(use.out)})
@@ -71,15 +72,13 @@ def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, 
     return saved, table, preparation
 
 
-def write_columns(
-    claim: Claim, columns: dict[str, Any], layout: dict[str, Any] | None = None
-) -> None:
-    """Write columns as text or Parquet, by the ending of the name.
+def write_frame(claim: Claim, frame: pd.DataFrame, layout: dict[str, Any] | None = None) -> None:
+    """Write a frame as text or Parquet, by the ending of the name.
 
     A .csv keeps the separator and the decimal sign of the .csv it was made from (`layout`): the
     spreadsheet that wrote the one opens the other.
     """
-    name, frame = claim.target.name.lower(), require("pandas", "cli").DataFrame(columns)
+    name = claim.target.name.lower()
     with claim.writing() as path:
         if name.endswith(".parquet"):
             texts = frame.select_dtypes("object")  # a column of Parquet has one kind of value

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._report import PAGE_VERSION, render
+from ._claims import claimed
 from ._console import UserError
-from ._main import verb
 from ._options import ConsoleOptions, argument, option
-from ._outputs import claimed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +18,11 @@ class ReportOptions(ConsoleOptions):
     title: str | None = option(None, "Title of the report.", panel="Output")
 
 
-@verb('report result --title "Plasma proteome"')
 def report(page: ReportOptions) -> None:
-    """Make report.html again from the numbers stored beside it."""
+    """Make report.html again from the numbers stored beside it.
+
+    Example: mnarkmeans report result --title "Plasma proteome"
+    """
     path, target = page.folder / "report.json", page.folder / "report.html"
     if not path.is_file():
         raise UserError(f"there is no file {path}; give a folder written by fit or select")

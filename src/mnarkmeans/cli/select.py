@@ -9,21 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .. import MNARKMeansCV
 from .._cv import Trial
-from .._io import plain
 from .._model_files import as_kmeans
 from .._report import search_facts
+from ._claims import Parts
 from ._fitting import claimed_folder, job_key, open_job
-from ._main import verb
 from ._options import FolderOptions, SearchOptions, SourceOptions
-from ._outputs import Parts, write_csv
+from ._outputs import write_results
 
 
-@verb("select cells.csv -k 2:8 -o result")
 def select(searching: SearchOptions, output: FolderOptions, source: SourceOptions) -> None:
-    """Choose the number of clusters and lam. The same command resumes an interrupted run."""
+    """Choose the number of clusters and lam. The same command resumes an interrupted run.
+
+    Example: mnarkmeans select cells.csv -k 2:8 -o result
+    """
     with claimed_folder(source, output) as claim:
         job = open_job(output, source, searching.n_clusters[-1])
         params = {n: v for n, v in vars(searching).items() if n not in ("n_clusters", "n_jobs")}
@@ -42,10 +44,10 @@ def select(searching: SearchOptions, output: FolderOptions, source: SourceOption
             "sentence": job.sections["lam_text"],
         }  # fmt: skip
         with claim.writing() as folder:
-            job.write(folder)
+            write_results(folder, job)
             chosen = np.arange(len(results["param_lam"])) == search.best_index_
-            columns = results | {"chosen": chosen}
-            write_csv(folder / "selection.csv", columns, map(plain, columns.values()))
+            candidates = pd.DataFrame(results | {"chosen": chosen})
+            candidates.to_csv(folder / "selection.csv", index=False)
         parts.clear()
     job.print()
 
