@@ -22,7 +22,7 @@ from ..displays._flow import FlowDisplay
 from ..displays._style import percent, rounded, sample
 from ..metrics import Verdict, verdict
 from ..metrics._annotations import Agreement, agreement
-from ..metrics._markers import contrasts, ranked
+from ..metrics._markers import find_markers, strongest
 from ..metrics._quality import silhouettes
 from ..metrics._verdict import BETWEEN, names_of
 from ..missingness import methods_paragraph
@@ -66,7 +66,7 @@ class FittedTable:
             agreement(name, values, labels) for name, values in (annotations or {}).items()
         ]
         self.cells = cells_of(X, labels, k)
-        self.contrasts = contrasts(X, labels, k)
+        self.markers = find_markers(X, labels, k)  # clusters and features by their numbers
         self.verdict = verdict(X, model, progress=progress)
         distances = np.asarray(model.transform(X), dtype=float)
         silhouette, next_cluster, next_distance = silhouettes(distances, labels)
@@ -309,9 +309,9 @@ def _annotation(note: Agreement, shown: np.ndarray) -> dict[str, Any]:
 
 def _markers(fitted: FittedTable) -> list[dict[str, Any]]:
     """The strongest features of each cluster."""
-    names = np.array(fitted.features, dtype=object)
-    markers = ranked(fitted.contrasts, range(fitted.n_clusters), names, MARKERS)
+    markers = strongest(fitted.markers, MARKERS)
     del markers["rank"]
+    markers.feature = [fitted.features[j] for j in markers.feature]
     return _records(markers)
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 from .._io import as_json
 from .._model_files import save_model
 from .._report import page_of, render
-from ..metrics._markers import ranked
+from ..metrics._markers import strongest
 from ..missingness._paragraph import lam_words
 from ..tables import Table
 
@@ -86,14 +86,15 @@ def _markers(job: Job) -> pd.DataFrame:
     Differences are in the units of the clustering (with --log2: log2 fold changes), means in those
     of the table.
     """
-    table, preparation, contrasts = job.table, job.preparation, job.fitted.contrasts
-    features = np.arange(len(table.features))
-    markers = ranked(contrasts, range(job.fitted.n_clusters), features, MARKERS)
+    table, preparation = job.table, job.preparation
+    markers = strongest(job.fitted.markers, MARKERS)
     cells = markers.cluster, markers.feature
     frame = markers.to_frame().round(dict.fromkeys(ROUNDED, 4))
     frame["feature"] = np.array(table.features, dtype=object)[markers.feature]
     for name in ("mean_inside", "mean_outside"):
-        frame[name] = preparation.undo(getattr(contrasts, name))[cells]
+        means = np.full(job.fitted.model.cluster_centers_.shape, np.nan)
+        means[cells] = markers[name]
+        frame[name] = preparation.undo(means)[cells]
     scaled = preparation.scale != "none" or preparation.zscore_rows
     title = "log2_fold_change" if preparation.log2 and not scaled else "difference"
     difference = markers.mean_inside - markers.mean_outside

@@ -21,7 +21,7 @@ very numbers, so there is no p-value to be had.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,20 +67,6 @@ class Markers(NotebookTable, Bunch):
             interval = f"{low:.2f} to {high:.2f}"
             lines.append(f"{cluster!s:>7} {effect:7.2f}  {interval:<15} {direction}: {feature}")
         return "\n".join(lines + ["..."] * (len(self.feature) > SHOWN))
-
-
-class Contrasts(NamedTuple):
-    """Each cluster against the rest: arrays (k, p)."""
-
-    effect: np.ndarray
-    low: np.ndarray  # 95% interval, in the direction of the effect
-    high: np.ndarray
-    direction: np.ndarray  # index into DIRECTIONS
-    mean_inside: np.ndarray  # NaN where nothing was observed
-    mean_outside: np.ndarray
-    observed_inside: np.ndarray
-    observed_outside: np.ndarray
-    listed: np.ndarray  # bool: permuted labels would hardly list it
 
 
 def cluster_markers(
@@ -148,26 +134,29 @@ def cluster_markers(
     if len(names) != values.shape[1]:
         raise ValueError(f"{len(names)} feature_names for {values.shape[1]} features.")
     clusters, index = np.unique(column_or_1d(labels), return_inverse=True)
-    found = contrasts(values, index, len(clusters))
-    return ranked(found, clusters, np.asarray(names, dtype=object), top)
+    markers = strongest(find_markers(values, index, len(clusters)), top)
+    markers.cluster = clusters[markers.cluster]
+    markers.feature = np.asarray(names, dtype=object)[markers.feature]
+    return markers
 
 
-def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
-    """Every cluster 0..k-1 against the rest; a cluster without rows, or the only one, has none."""
+def find_markers(X: Any, labels: np.ndarray, k: int) -> Markers:
+    """Markers of the clusters 0..k-1, clusters and features by their numbers.
+
+    A cluster without rows, or the only one, has none.
+    """
     entries = X.nnz if sp.issparse(X) else X.size
     draws = int(np.clip(MOST_WORK // max(entries, 40 * k * X.shape[1], 1), FEWEST, PERMUTATIONS))
     rng, same = np.random.default_rng(0), len(np.unique(labels))
     drawn = (rng.permutation(labels) for _ in range(draws))
     permuted = [other for other in drawn if len(np.unique(k * labels + other)) > same]
     # The first axis: the labels, then the permutations that are other partitions.
-    shift, count, total, square = moments(X, np.array([labels, *permuted]), k)
+    shift, *inside = moments(X, np.array([labels, *permuted]), k)
+    outside = [part.sum(axis=1, keepdims=True) - part for part in inside]
     n1 = np.bincount(labels, minlength=k).astype(float)[:, None]
     n0 = n1.sum() - n1
     with np.errstate(divide="ignore", invalid="ignore"):
-        c1, m1, s1 = _mean_and_squares(count, total, square)
-        c0, m0, s0 = _mean_and_squares(
-            *(part.sum(axis=1, keepdims=True) - part for part in (count, total, square))
-        )
+        (c1, m1, s1), (c0, m0, s0) = _mean_and_squares(*inside), _mean_and_squares(*outside)
         squares, freedom = s1 + s0, np.maximum(c1 + c0 - 2.0, 0.0)
         # The same prior for permuted labels: under them true markers are variance, and the prior of
         # that would make the others look closer together than they are.
@@ -186,18 +175,32 @@ def contrasts(X: Any, labels: np.ndarray, k: int) -> Contrasts:
         h = 2.0 * (np.arcsin(np.sqrt(q1)) - np.arcsin(np.sqrt(q0)))
         error_h = np.sqrt(1.0 / n1 + 1.0 / n0)
         z_h = np.abs(h) / error_h
-        score = np.where(z_h > z_d, z_h, z_d)  # of a cluster without rows h is NaN and d 0
-        d, h, q1, q0, by_gaps = d[0], h[0], q1[0], q0[0], (z_h > z_d)[0]
-        effect = np.where(by_gaps, np.abs(h), np.abs(d))
+        by_share = z_h > z_d  # of a cluster without rows h is NaN and d 0
+        score = np.where(by_share, z_h, z_d)
+        effect = np.where(by_share, h, d)[0]
         quantile = stdtrit(np.maximum(freedom[0], 1.0), 0.975)
-        width = np.where(by_gaps, 1.96 * error_h, quantile * error_d[0])
-        width = np.where(effect > 0, width, 0.0)
-    return Contrasts(
-        effect, effect - width, effect + width,
-        np.where(by_gaps, 2 + (h < 0), (d < 0).astype(int)),
-        np.where(c1 > 0, m1 + shift, np.nan)[0], np.where(c0 > 0, m0 + shift, np.nan)[0],
-        q1, q0, _beyond_chance(score[0], score[1:]),
-    )  # fmt: skip
+        width = np.where(by_share, 1.96 * error_h, quantile * error_d)[0]
+    low, high = np.abs(effect) - width, np.abs(effect) + width
+    cluster, feature = np.nonzero(_beyond_chance(score[0], score[1:]))
+    order = np.lexsort([-low[cluster, feature], cluster])
+    cluster, feature = at = cluster[order], feature[order]
+    rank = np.arange(1, len(order) + 1) - np.searchsorted(cluster, cluster)
+    kind = 2 * by_share[0] + (effect < 0)  # index into DIRECTIONS
+    columns = {
+        "effect": np.abs(effect), "low": low, "high": high,
+        "direction": np.array(DIRECTIONS, dtype=object)[kind],
+        "mean_inside": np.where(c1 > 0, m1 + shift, np.nan)[0],
+        "mean_outside": np.where(c0 > 0, m0 + shift, np.nan)[0],
+        "observed_inside": q1[0], "observed_outside": q0[0],
+    }  # fmt: skip
+    columns = {name: values[at] for name, values in columns.items()}
+    return Markers(cluster=cluster, rank=rank, feature=feature, **columns)
+
+
+def strongest(markers: Markers, most: int | None) -> Markers:
+    """At most so many of each cluster; all for None."""
+    kept = markers.rank <= (most or np.inf)
+    return Markers(**{name: values[kept] for name, values in markers.items()})
 
 
 def _beyond_chance(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
@@ -236,22 +239,6 @@ def _as_normal(t: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """The normal deviate as improbable as Student's t (Wallace 1959)."""
     f = np.maximum(freedom, 0.5)
     return np.minimum(np.sqrt(f * np.log1p(t**2 / f)) * (8.0 * f + 1.0) / (8.0 * f + 3.0), LARGEST)
-
-
-def ranked(found: Contrasts, clusters: Any, names: Any, top: int | None) -> Markers:
-    """The listed features of each cluster, as columns, those with the largest lower limit first."""
-    orders = []
-    for low, listed in zip(found.low, map(np.flatnonzero, found.listed), strict=True):
-        orders.append(listed[np.argsort(-low[listed], kind="stable")][:top])
-    at = np.repeat(np.arange(len(orders)), list(map(len, orders))), np.concatenate(orders)
-    columns = {name: values[at] for name, values in found._asdict().items() if name != "listed"}
-    columns["direction"] = np.array(DIRECTIONS, dtype=object)[columns["direction"]]
-    return Markers(
-        cluster=np.asarray(clusters)[at[0]],
-        rank=np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
-        feature=np.asarray(names)[at[1]],
-        **columns,
-    )
 
 
 def _mean_and_squares(count: Any, total: Any, square: Any) -> tuple[np.ndarray, ...]:

@@ -50,6 +50,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 from scipy.stats import binom, binomtest
+from sklearn.metrics import jaccard_score
 from sklearn.utils.validation import _num_samples
 
 from .._io import plain
@@ -186,60 +187,51 @@ def verdict(
         sentence = "There is one cluster, so there is nothing to tell apart."
         return Verdict("one cluster", sentence, [[0]], [], np.ones(1), *unknown)
     rows = rows_of(X, model)
-    n = len(rows.used)
+    used, n = rows.used, len(rows.used)
     if n < 2 * k:
         sentence = TOO_FEW.format(n=n, k=k)
         return Verdict("too few", sentence, [], [], np.full(k, np.nan), *unknown)
     rng = np.random.default_rng(random_state)
-    sample = np.arange(n)
     most = max(min(MOST_ROWS, MOST_ENTRIES // max(rows.values.shape[1], k**2)), 50 * k)
     if n > most:
-        sample = np.sort(rng.choice(sample, most, replace=False))
-    held_out, labels = _held_out(rows, model, sample, rng, progress), rows.labels[sample]
-    sizes = np.bincount(labels, minlength=k)
-    neighbours = _neighbours(model.cluster_centers_)
-    kind, pairs, groups = _decide(*held_out.distances_observed, neighbours, sizes)
+        sample = np.sort(rng.choice(n, most, replace=False))
+        rows = Rows(*(part[sample] for part in rows))
+    label_of_refit, halves, d, D = _held_out(rows, model, rng, progress)
+    sizes, neighbours = np.bincount(rows.labels, minlength=k), _neighbours(model.cluster_centers_)
+    kind, pairs, groups = _decide(d[0], D[0], neighbours, sizes)
     values = "observed values"
     if kind != "separate":
-        penalised = _decide(*held_out.distances_penalised, neighbours, sizes)
-        if penalised[0] == "separate" and p_of_independence(*held_out.halves.T) < LEVEL:
+        penalised = _decide(d[1], D[1], neighbours, sizes)
+        if penalised[0] == "separate" and p_of_independence(*halves.T) < LEVEL:
             (kind, pairs, groups), values = penalised, "observed and missing values"
         elif penalised[0] == "separate" and kind == "continuum":
             kind = "undecided"
-    shared = np.bincount(labels[labels == held_out.label_of_refit], minlength=k)
-    either = sizes + np.bincount(held_out.label_of_refit, minlength=k) - shared
-    agreement = shared / np.maximum(either, 1)
+    agreement = jaccard_score(
+        rows.labels, label_of_refit, labels=np.arange(k), average=None, zero_division=0.0
+    )
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()), values)
-    if kind != "separate":
-        return Verdict(kind, sentence, groups, pairs, agreement, *unknown)
-    noise, odds = _noise_and_odds(labels, *held_out.distances_penalised, pairs, groups)
-    sure = unknown[0]
-    if n > len(sample):
-        sure[rows.used] = confidence(X, model, noise=noise, odds=odds)[rows.used]
-    penalised_distances = held_out.distances_penalised[0]
-    sure[rows.used[sample]] = _memberships(penalised_distances, labels, noise, odds)
+    sure, noise, odds = unknown
+    if kind == "separate":
+        noise, odds = _noise_and_odds(rows.labels, d[1], D[1], pairs, groups)
+        if n > most:
+            sure[used] = confidence(X, model, noise=noise, odds=odds)[used]
+        sure[rows.used] = _memberships(d[1], rows.labels, noise, odds)
     return Verdict(kind, sentence, groups, pairs, agreement, sure, noise, odds)
 
 
 # --- distances of rows to centres that other rows have made ---------------------------------------
 
 
-class _HeldOut(NamedTuple):
-    """Rows as centres fitted to other rows see them."""
+def _held_out(rows: Rows, model: Any, rng: Any, progress: Any) -> tuple[np.ndarray, ...]:
+    """Rows as centres fitted to other rows see them, with clusters numbered as the model's.
 
-    label_of_refit: np.ndarray  # (n,) by a fit of fresh starts
-    halves: np.ndarray  # (n, 2) labels by each of two halves of the features
-    # d (n, k) and D (n, k, k), of observed values alone and from missing values as well.
-    distances_observed: tuple[np.ndarray, np.ndarray]
-    distances_penalised: tuple[np.ndarray, np.ndarray]
-
-
-def _held_out(rows: Rows, model: Any, sample: np.ndarray, rng: Any, progress: Any) -> _HeldOut:
-    """A sample of the rows, with clusters numbered as the model's."""
-    values, observed, labels = rows.values[sample], rows.observed[sample], rows.labels[sample]
-    n, k = len(labels), len(model.cluster_centers_)
+    The label (n,) by a fit of fresh starts; labels (n, 2) by each of two halves of the features;
+    d (2, n, k) and D (2, n, k, k) of observed values alone, and with missing values as in the loss.
+    """
+    _, values, observed, labels = rows
+    (n, p), k = values.shape, len(model.cluster_centers_)
     table = values if sp.issparse(values) else np.where(observed > 0, values, np.nan)
-    lam = np.broadcast_to(model.lam_, values.shape[1])
+    lam = np.broadcast_to(model.lam_, p)
     start = np.asarray(model.cluster_centers_, dtype=np.float64) - model.reference_
 
     def fitted_to(train: np.ndarray, init: Any) -> np.ndarray:
@@ -255,7 +247,7 @@ def _held_out(rows: Rows, model: Any, sample: np.ndarray, rng: Any, progress: An
     by_spread = np.argsort(-start.var(axis=0), kind="stable")  # so that both halves tell clusters
     half = np.argsort(by_spread) % 2
     label_of_refit, halves = np.empty(n, dtype=int), np.empty((n, 2), dtype=int)
-    by_observed, penalised = ((np.empty((n, k)), np.empty((n, k, k))) for _ in range(2))
+    d, D = np.empty((2, n, k)), np.empty((2, n, k, k))
     folds = min(FOLDS, n)
     fold = rng.permutation(n) % folds
     for number in range(folds):
@@ -266,11 +258,11 @@ def _held_out(rows: Rows, model: Any, sample: np.ndarray, rng: Any, progress: An
         for side in (0, 1):
             of_half = np.where(half == side, mu, 0.0)
             halves[test, side] = _to_centers(x, seen, of_half, lam).argmin(axis=1)
-        for (d, D), w in ((by_observed, 0.0), (penalised, lam)):
-            d[test], D[test] = _to_centers(x, seen, mu, w), _between_centers(seen, mu, w)
+        for i, w in enumerate((np.zeros(p), lam)):
+            d[i, test], D[i, test] = _to_centers(x, seen, mu, w), _between_centers(seen, mu, w)
         if progress is not None:
             progress(number + 1, folds)
-    return _HeldOut(label_of_refit, halves, by_observed, penalised)
+    return label_of_refit, halves, d, D
 
 
 def _to_centers(x: Any, seen: Any, mu: np.ndarray, w: Any) -> np.ndarray:
@@ -319,22 +311,20 @@ def _tested_pairs(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]
     near one of them are not left out where the other is compared with a third.
     """
     component = np.arange(d.shape[1])  # joined clusters have the same number
-    tested: dict[tuple[int, int], Pair] = {}
+    tested: dict[tuple[int, int], Pair | None] = dict.fromkeys(neighbours)
     pending = neighbours
     while pending:
         for a, b in pending:
             others = np.flatnonzero((component != component[a]) & (component != component[b]))
-            pair = _test_pair(d, D[:, a, b], a, b, others)
-            if pair is not None:
-                tested[a, b] = pair
-        pending = [ab for ab in pending if ab not in tested or tested[ab].p >= LEVEL]
-        not_apart = [tested[ab] for ab in pending if ab in tested]
+            tested[a, b] = _test_pair(d, D[:, a, b], a, b, others) or tested[a, b]
+        pending = [ab for ab in pending if not ((pair := tested[ab]) and pair.p < LEVEL)]
+        not_apart = [pair for ab in pending if (pair := tested[ab])]
         if not not_apart:
             break
         a, b = max(not_apart, key=lambda pair: pair.low).clusters
         component[component == component[b]] = component[a]
         pending = [(a, b) for a, b in pending if component[a] != component[b]]
-    return [tested[ab] for ab in neighbours if ab in tested]
+    return [pair for pair in tested.values() if pair]
 
 
 def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> Pair | None:
@@ -354,7 +344,7 @@ def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray)
     middle = (np.median(left) + np.median(right)) / 2.0
     h = (np.median(right) - np.median(left)) / 2.0
     edges = middle + h * np.array([-1.5, -0.5, 0.5, 1.5])
-    n_a, n_m, n_b = (int(((t >= lo) & (t < hi)).sum()) for lo, hi in itertools.pairwise(edges))
+    n_a, n_m, n_b = np.diff(np.searchsorted(np.sort(t), edges)).tolist()
     least = min(n_a, n_b)
     p = float(binom.cdf(n_m, n_m + least, 0.5))
     shares = binomtest(n_m, max(n_m + least, 1)).proportion_ci()
@@ -455,49 +445,41 @@ def _sentence(
     values: str,
 ) -> str:
     k, n = len(sizes), int(sizes.sum())
-    n_others, small = n - int(sizes.max()), k - sum(map(len, groups))
-    if not pairs and not n_others:
-        return "All rows are in one cluster."
-    if not pairs and n_others < FEW_ROWS * (k - 1):
-        return f"All rows but {n_others:,} are in one cluster: the others may be outliers."
     if not pairs:
+        n_others = n - int(sizes.max())
+        if not n_others:
+            return "All rows are in one cluster."
+        if n_others < FEW_ROWS * (k - 1):
+            return f"All rows but {n_others:,} are in one cluster: the others may be outliers."
         return TOO_FEW.format(n=n, k=k)
-    few = f" For {small} of the clusters there are too few rows to tell." if small else ""
-    if kind == "separate":
-        least_clear = max((pair for pair in pairs if pair.p < LEVEL), key=lambda pair: pair.ratio)
-        between = "The tested windows between them hold no rows."
-        if least_clear.ratio > 0:
-            between = (
-                f"Between clusters {names_of(least_clear.clusters)}, the least clear pair, "
-                f"{_density(least_clear, values)}"
-            )
-        if len(groups) == k:
-            return f"All {k} clusters are groups of their own. {between}"
-        together = "; ".join(names_of(group) for group in groups if len(group) > 1)
-        joined = f" Clusters that form one group: {together}." if together else ""
-        return f"The clusters form {len(groups)} groups. {between}{joined}{few}"
-    refits = ""
-    if kind == "continuum" and overlap < FOUND_AGAIN:
-        refits = (
-            "Refits to other rows cut it differently (mean overlap of the clusters "
-            f"{_percent(overlap)}). "
+
+    def between(pair: Pair, which: str) -> str:
+        ratio, low, high = map(_percent, (pair.ratio, pair.low, pair.high))
+        return (
+            f"Between clusters {names_of(pair.clusters)}, the {which} pair, the density of the "
+            f"{values} is {ratio} of that at the centres (95% interval {low} to {high})."
         )
-    clearest = min(pairs, key=lambda pair: pair.ratio)
-    return (
-        f"{refits}Between clusters {names_of(clearest.clusters)}, the clearest pair, "
-        f"{_density(clearest, values)}{few}"
-    )
+
+    untested = k - sum(map(len, groups))
+    few = f" For {untested} of the clusters there are too few rows to tell." if untested else ""
+    if kind != "separate":
+        text = between(min(pairs, key=lambda pair: pair.ratio), "clearest") + few
+        if kind == "continuum" and overlap < FOUND_AGAIN:
+            overlap_text = f"(mean overlap of the clusters {_percent(overlap)})"
+            text = f"Refits to other rows cut it differently {overlap_text}. {text}"
+        return text
+    least_clear = max((pair for pair in pairs if pair.p < LEVEL), key=lambda pair: pair.ratio)
+    gap = "The tested windows between them hold no rows."
+    if least_clear.ratio > 0:
+        gap = between(least_clear, "least clear")
+    if len(groups) == k:
+        return f"All {k} clusters are groups of their own. {gap}"
+    together = "; ".join(names_of(group) for group in groups if len(group) > 1)
+    joined = f" Clusters that form one group: {together}." if together else ""
+    return f"The clusters form {len(groups)} groups. {gap}{joined}{few}"
 
 
 TOO_FEW = "There are too few rows to tell: {n:,} for {k} clusters."
-
-
-def _density(pair: Pair, values: str) -> str:
-    ratio, low, high = map(_percent, (pair.ratio, pair.low, pair.high))
-    return (
-        f"the density of the {values} is {ratio} of that at the centres "
-        f"(95% interval {low} to {high})."
-    )
 
 
 def _percent(share: float) -> str:
