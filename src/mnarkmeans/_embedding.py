@@ -1,9 +1,10 @@
-"""Where rows lie in a picture, computed from their values and gaps, never from their labels.
+"""Where rows lie in a picture, computed from their values, never from their labels.
 
-A picture of rows filled from their own centres would show islands whatever the data. This is a
-plane through the rows in the method's loss.
+A picture of rows filled from their own centres would show islands whatever the data. This is
+principal component analysis with the weights of the method's loss.
 
-With y = x - c where observed and 0 in a gap, w = 1 where observed and lam_j in a gap:
+With y = x - reference where observed and 0 where missing, w = 1 where observed and lam_j where
+missing:
 
     L = sum_ij w_ij (y_ij - m_j - u_i' v_j)^2 + s sum_i |u_i|^2
 
@@ -14,8 +15,9 @@ the table filled with the reference. Solved by EM, one row and one feature at a 
     A_i = s I + sum_j w_ij v_j v_j',   u_i = A_i^-1 sum_j w_ij (y_ij - m_j) v_j,   cov_i = s A_i^-1
     (m_j, v_j) = [sum_i w_ij E z_i z_i']^-1 sum_i w_ij y_ij E z_i,   z = (1, u)
 
-Without gaps this is principal component analysis, which is then done directly. The model's
-covariance is V V' + s I: its eigenvalues give the share of the variance along each direction.
+Without missing values this is ordinary principal component analysis, which is then done directly.
+The model's covariance is V V' + s I: its eigenvalues give the share of the variance along each
+direction.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ class Embedding(NamedTuple):
 def embed(
     X: Any, lam: Any = 0.0, reference: Any = 0.0, method: str = "pca", random_state: int | None = 0
 ) -> Embedding:
-    """Two coordinates per row: principal components of a table with gaps, or UMAP of them.
+    """Two coordinates per row: principal components of a table with missing values, or their UMAP.
 
-    X has NaN in the gaps, or is a sparse matrix whose unstored entries are missing.
+    X has NaN where values are missing, or is a sparse matrix whose unstored entries are missing.
 
     Examples
     --------
@@ -66,8 +68,8 @@ def embed(
         raise ValueError(f"method must be 'pca' or 'umap', got {method!r}")
     points, explained = fit_plane(X, lam, reference, 2)
     more = 2 - points.shape[1]  # a table of one feature or row has one direction
-    points, explained = np.pad(points, ((0, 0), (0, more))), np.pad(explained, (0, more))
-    return Embedding(points, ("PC 1", "PC 2"), (float(explained[0]), float(explained[1])))
+    first, second = np.pad(explained, (0, more)).tolist()
+    return Embedding(np.pad(points, ((0, 0), (0, more))), ("PC 1", "PC 2"), (first, second))
 
 
 def fit_plane(X: Any, lam: Any, reference: Any, q: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +110,7 @@ class _Rows:
 
 
 def _principal_components(part: _Rows, q: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """m, V and s by principal components with gaps at the means: exact where there are none."""
+    """m, V and s by principal components with missing values at the means; exact without any."""
     n, p = part.y.shape
     count = part.seen.sum(axis=0)
     mean = part.y.sum(axis=0) / np.maximum(count, 1.0)
@@ -124,7 +126,7 @@ def _principal_components(part: _Rows, q: int) -> tuple[np.ndarray, np.ndarray, 
 def _maximise(
     part: _Rows, mean: np.ndarray, V: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """m, V and s by EM, until the directions rest."""
+    """m, V and s by EM."""
     q = V.shape[1]
     squares = float((part.y * part.y).sum())
     weight = float(part.weigh_rows(np.ones((len(mean), 1))).sum())
@@ -134,7 +136,7 @@ def _maximise(
         second = z[:, :, None] * z[:, None, :]
         second[:, 1:, 1:] += covariance
         gram = part.weigh_features(second.reshape(len(z), -1)).reshape(-1, q + 1, q + 1)
-        # A feature that nobody observes has no equation of its own: it stays at the middle.
+        # Keeps the equations solvable for a feature without any observed value.
         gram += 1e-9 * (1.0 + np.trace(gram, axis1=1, axis2=2))[:, None, None] * np.eye(q + 1)
         right = part.y.T @ z
         b = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
@@ -165,7 +167,7 @@ def _along_axes(points: np.ndarray, V: np.ndarray, noise: float) -> tuple[np.nda
     _, _, axes = np.linalg.svd(placed, full_matrices=False)
     # The sign of a direction is arbitrary: its largest loading is positive.
     _, axes = svd_flip(directions @ axes.T, axes)
-    # Of the variance V V' + s I of the model, not of the points, which are shrunk by their gaps.
+    # Of the model's covariance V V' + s I: missing values draw the points towards the middle.
     along = np.square(axes) @ np.square(size) + noise
     total = np.square(size).sum() + len(V) * noise
     return placed @ axes.T, np.clip(along / total, 0.0, 1.0)

@@ -28,15 +28,10 @@ def most_different(centers: np.ndarray, count: int) -> np.ndarray:
 
 
 def cells_of_estimator(estimator: Any, X: Any) -> Cells:
-    """What every cluster of a fitted estimator observes of every feature in the rows X."""
+    """Observed counts and means of the rows X by cluster of a fitted estimator and feature."""
     check_is_fitted(estimator, "cluster_centers_")
     values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
     return cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
-
-
-def cells_of_labels(X: Any, labels: ArrayLike) -> Cells:
-    """What every cluster observes of every feature in rows X (NaN missing) with given labels."""
-    return cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -219,7 +214,7 @@ class CentersDisplay:
 
         The reference stands where a cluster observes nothing of a feature.
         """
-        cells = cells_of_labels(X, labels)
+        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
         return cls(
@@ -316,7 +311,8 @@ class MissingnessDisplay:
         cls, X: Any, labels: ArrayLike, *, ax: Any = None, **kwargs: Any
     ) -> MissingnessDisplay:
         """Draw for rows X (NaN missing) with given labels."""
-        return cls._from_cells(cells_of_labels(X, labels)).plot(ax, **kwargs)
+        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
+        return cls._from_cells(cells).plot(ax, **kwargs)
 
     @classmethod
     def _from_cells(cls, cells: Cells, names: Sequence[str] | None = None) -> MissingnessDisplay:
@@ -415,14 +411,14 @@ class InstabilityDisplay:
         places = ks if by_k else lams
         series = []
         for index, k in enumerate([None] if by_k else np.unique(ks)):
-            own = np.flatnonzero(np.isfinite(means) & (by_k | (ks == k)))
-            own = own[np.argsort(places[own], kind="stable")]
-            titles = [f"k = {ks[i]}, lam = {number(lams[i])}: {number(means[i])}" for i in own]
+            shown = np.flatnonzero(np.isfinite(means) & (by_k | (ks == k)))
+            shown = shown[np.argsort(places[shown], kind="stable")]
+            titles = [f"k = {ks[i]}, lam = {number(lams[i])}: {number(means[i])}" for i in shown]
             band = None
             if self.std_instability is not None:
-                band = np.nan_to_num(np.array(self.std_instability, float)[own]).tolist()
+                band = np.nan_to_num(np.array(self.std_instability, float)[shown]).tolist()
             name = "" if by_k else f"k = {k}"
-            line = places[own].tolist(), means[own].tolist()
+            line = places[shown].tolist(), means[shown].tolist()
             series.append(Series(*line, "line", index, name, titles, band))
         chosen, below, best = None, "", self.best_index
         if best is not None:

@@ -22,11 +22,11 @@ from .._validation import values_with_nan
 from ._chart import axes, write_title
 from ._style import INK, MUTED, brief, color, percent, sample
 
-MOST_ROWS = 5_000  # a sample of this many says as much
+MOST_ROWS = 5_000  # larger tables are sampled
 MOST_COLUMNS = 7
 N_INIT = 10
-GAP = 0.12  # of the height, shared by the spaces between the boxes of a column
-WIDE = 0.16  # of a box, columns being 1 apart
+GAP = 0.12  # share of the height left empty between the boxes of a column
+BOX_WIDTH = 0.16  # columns are 1 apart
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,7 +40,7 @@ class FlowDisplay:
     partitions : sequence of arrays (n,)
         Labels (whole numbers) of the same rows, one array per column.
     names : sequence of str, optional
-        What stands below each column.
+        Name of each column.
     chosen : int
         The column whose clusters give the colours.
     axis_name : str
@@ -108,10 +108,10 @@ class FlowDisplay:
         by_k = along == "k" or (along == "auto" and len(np.unique(ks)) > 1)
         candidates = np.flatnonzero(results["chosen_for_k"] if by_k else ks == search.n_clusters_)
         if len(candidates) > MOST_COLUMNS:  # the chosen one, and some of the others
-            spread = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
-            at = int(np.flatnonzero(candidates == best)[0])
-            spread[np.abs(spread - at).argmin()] = at
-            candidates = candidates[spread]
+            shown = np.linspace(0, len(candidates) - 1, MOST_COLUMNS).round().astype(int)
+            chosen = int(np.flatnonzero(candidates == best)[0])
+            shown[np.abs(shown - chosen).argmin()] = chosen
+            candidates = candidates[shown]
         values = values_with_nan(X, search.missing_values)
         kept = sample(values.shape[0], MOST_ROWS)
         return cls(
@@ -129,13 +129,13 @@ class FlowDisplay:
         columns, names = len(self.partitions), [brief(name, 12) for name in self.names or ()]
         self.figure_, self.ax_ = axes(ax, (2.2 + 1.05 * columns, 4.4))
         boxes, self.ribbons_ = [self._boxes(labels) for labels in self.partitions], []
-        for c, ((low, high), shades) in enumerate(boxes):
-            self.ax_.bar(np.full(len(low), c), high - low, WIDE, low, color=[*map(color, shades)])
+        for c, ((low, high), colors) in enumerate(boxes):
+            self.ax_.bar(np.full(len(low), c), high - low, BOX_WIDTH, low, color=colors)
         course = np.linspace(0, 1, 40)
         bend = course**2 * (3 - 2 * course)
         for c, (table, moved) in enumerate(zip(self.shared_, self.moved_, strict=True)):
-            x = c + WIDE / 2 + (1 - WIDE) * course
-            # A ribbon begins in its box where the ribbon before it ends.
+            x = c + BOX_WIDTH / 2 + (1 - BOX_WIDTH) * course
+            # A ribbon begins in its box where the one before it ends.
             (left, left_end), (right, right_end) = (spans.copy() for spans, _ in boxes[c : c + 2])
             per_row = (left_end - left).sum() / table.sum(), (right_end - right).sum() / table.sum()
             for a, b in itertools.product(np.argsort(left), np.argsort(right)):
@@ -143,7 +143,7 @@ class FlowDisplay:
                 low = left[a] + (right[b] - left[a]) * bend
                 high = low + begin + (end - begin) * bend
                 left[a], right[b] = left[a] + begin, right[b] + end
-                look = {"color": color(boxes[c][1][a]), "alpha": 0.35, "lw": 0} | kwargs
+                look = {"color": boxes[c][1][a], "alpha": 0.35, "lw": 0} | kwargs
                 if table[a, b]:
                     self.ribbons_.append(self.ax_.fill_between(x, low, high, **look))
             look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
@@ -158,7 +158,7 @@ class FlowDisplay:
         write_title(self.ax_, "Where the rows go", "bold: chosen")
         return self
 
-    def _boxes(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _boxes(self, labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """Where the boxes of a column begin and end (2, k), and their colours.
 
         Boxes are ordered by the chosen clusters that their rows are in (the mean position of
@@ -172,14 +172,15 @@ class FlowDisplay:
         heights = (1.0 - gap * (len(rows) - 1)) * rows[order] / rows.sum()
         ends = np.cumsum(heights + gap) - gap
         spans = np.array([ends - heights, ends])[:, np.argsort(order)]
-        return spans, np.unique(chosen)[table.argmax(axis=0)]
+        most_shared = np.unique(chosen)[table.argmax(axis=0)]
+        return spans, [color(cluster) for cluster in most_shared]
 
 
 def _labels(search: Any, values: Any, candidate: int) -> np.ndarray:
-    """Clusters of a candidate that was not taken."""
+    """Clusters of a candidate that was not chosen."""
     k = int(search.cv_results_["param_n_clusters"][candidate])
     lam = float(search.cv_results_["param_lam"][candidate])
-    if np.ndim(search.lam_):  # candidates are for the features that the chosen one is for
+    if np.ndim(search.lam_):  # features without a penalty have none with any candidate
         lam = lam * (search.lam_ > 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Numbers as people read them; colours that stay apart; long names cut short.
+"""Numbers for people, colours of clusters, long names cut short.
 
 The first six colours are Okabe and Ito's, the next six from Tol's muted scheme, the rest the points
 of OKLab furthest from all before them, neither pale nor dark. After 36 clusters they repeat.
@@ -32,7 +32,7 @@ def color(cluster: int) -> str:
 
 
 def brief(name: str, most: int) -> str:
-    """A long name cut in the middle: beginnings repeat (LFQ intensity ...), ends tell apart.
+    """A long name cut in the middle: names of columns often differ only at the end.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def brief(name: str, most: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number for people: four significant digits, thousands apart.
+    """A number with four significant digits and separated thousands.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with a digit more where it is small; only what is all is 100 %.
+    """A share in percent, with one more digit near 0 and 1; 100% only where it is exact.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def lam_ticks(lams: Sequence[float]) -> list[float]:
 
 
 def sample(n: int, most: int) -> np.ndarray:
-    """All of n rows, or as many as are shown, drawn at random, in their order."""
+    """All of n rows, or a random sample of `most` of them, in their order."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
