@@ -203,7 +203,7 @@ def test_margins_never_exceed_the_true_ones(form, lam):
     starts, bounds = starts_of(start[None], lam, len(X)), Bounds(len(X), len(start))
     bounds.follow(0, start, starts.lam[0])
     _core.pass_(rows, starts, np.array([0]), fresh=True, bounds=bounds, threads=1)
-    margins, seen = bounds.certain_until, ~np.isnan(X)
+    margins, seen = bounds.margins, ~np.isnan(X)
     filled = np.where(seen, X, 0.0)[:, None]
     near = np.sum(seen[:, None] * (filled - start) ** 2, axis=2)
     distances = np.sort(np.sqrt(near + lam * np.sum(~seen[:, None] * start**2, axis=2)), axis=1)

@@ -29,9 +29,9 @@ struct Certified {
     Prepared* (*prepare)(const Table&, const Centers&, bool wants_margins, const Packed*);
     Packed* (*pack)(const Table&, const Centers&);  // centres: for lam, reference and shift only
     Scratch* (*make_scratch)(const Table&, const Centers&);
-    void (*forget)(Prepared*);
-    void (*unpack)(Packed*);
-    void (*drop)(Scratch*);
+    void (*free_prepared)(Prepared*);
+    void (*free_packed)(Packed*);
+    void (*free_scratch)(Scratch*);
     // Returns how many labels are UNSURE. With `packed` the rows are consecutive and the first is a
     // multiple of BLOCK_ROWS.
     Index (*label)(const Table&, const Prepared&, const Packed*, Scratch&, const RowBlock&);

@@ -70,9 +70,9 @@ struct Stats {        // sums over rows, for G starts of k clusters; they add up
     double* squares;  // (G,) sum of w (x - shift)^2 over all observed entries
 };
 
-struct Bounds {           // which rows cannot change cluster (pass.h); for one start
-    float* certain_until; // (n,); null: none are kept
-    const double* drop;   // (k,)
+struct Bounds {           // Hamerly's: which rows cannot change cluster (pass.h); for one start
+    float* margins;       // (n,); null: none are kept
+    const double* drift;  // (k,)
 };
 
 struct Pass {               // one assignment pass
@@ -90,7 +90,7 @@ struct FirstPass {       // what one pass over a table finds
     double* lowest;      // (p,) of the rows with a weight; +inf where none observes it
     double* highest;     // (p,) likewise, -inf
     Index* observed;     // (p,) rows that observe the feature, whatever their weight
-    int32_t* seen;       // (n,) observed entries of each row
+    int32_t* row_counts; // (n,) observed entries of each row
     Index infinite;      // OUT: the first row with an infinite value, or -1
     Index malformed;     // OUT: CSR: the first row whose features do not rise within 0 .. p - 1, or -1
 };
@@ -106,7 +106,7 @@ struct Starts {            // R starts of Lloyd's loop on a table, side by side
     double* paths;         // (R, max_iter) OUT: the loss after every iteration
     Index* n_iter;         // (R,) OUT
     Index* merged_into;    // (R,) OUT: an earlier start that this one fell together with, or -1
-    uint64_t* seen;        // (R,) the partition each start had last
+    uint64_t* partitions;  // (R,) hash of the partition each start had last
     Index max_iter;
     double tol;
     int32_t whole_weights; // sums of weights are exact: changes may be added
@@ -176,12 +176,13 @@ struct Kernels {  // what every instruction set offers
     // The loss of each row at every centre, or its square root: (n, k), float32 or float64.
     int32_t (*distances)(const Table&, const Centers&, int32_t roots, int32_t is_double, void* out,
                          Control&);
-    // Moves the costliest rows into the empty clusters of one start. INOUT labels (n,), stats.
-    int32_t (*rescue)(const Table&, const Centers&, Label* labels, const Stats&, const Bounds&, Control&);
-    // Which of the rows with these costs and weights (n,) fill the empty clusters: taken (k,), or -1.
+    // Relocates the empty clusters of one start to the costliest rows. INOUT labels (n,), stats.
+    int32_t (*relocate_empty)(const Table&, const Centers&, Label* labels, const Stats&, const Bounds&,
+                              Control&);
+    // OUT rows (k,): those with these costs and weights (n,) to which empty clusters are relocated, or -1.
     // INOUT costs, members (k,).
-    void (*choose_rescued)(double* costs, const double* weights, const Label* labels, Index n, Index k,
-                           Index* members, Index* taken);
+    void (*choose_relocated)(double* costs, const double* weights, const Label* labels, Index n, Index k,
+                           Index* members, Index* rows);
     // After a pass: new centres; OUT losses, and which of them are inexact.
     void (*update)(const Starts&, Index p, const Active&);
     // Then: who goes on.

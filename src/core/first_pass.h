@@ -43,11 +43,11 @@ template <class T> struct Octet {
     bool asks;
 };
 
-// INOUT what is known of the features; seen: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
+// INOUT what is known of the features; n_observed: (ROWS_AT_ONCE, HALF) entries observed, lane by lane.
 // PLAIN: every row has weight 1, and every gap is NaN, with which no comparison is true.
 template <bool PLAIN, class T>
 INLINE void summarise(const Octet<T>& octet, double missing, const double* weights, Summary& known,
-                    Longs* seen) {
+                    Longs* n_observed) {
     constexpr int PARTS = EIGHT / HALF;
     Doubles sums[PARTS], counts[PARTS], lowest[PARTS], highest[PARTS];
     Longs observed[PARTS];
@@ -75,7 +75,7 @@ INLINE void summarise(const Octet<T>& octet, double missing, const double* weigh
             lowest[i] = lower ? x : lowest[i];
             highest[i] = higher ? x : highest[i];
             observed[i] -= is;
-            seen[r] -= is;
+            n_observed[r] -= is;
         }
     }
     UNROLL for (int i = 0; i < PARTS; ++i) {
@@ -89,10 +89,10 @@ INLINE void summarise(const Octet<T>& octet, double missing, const double* weigh
     }
 }
 
-// OUT seen (n,): observed entries of the rows begin .. end. INOUT known.
+// OUT row_counts (n,): observed entries of the rows begin .. end. INOUT known.
 template <class T>
 void summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* weights, Summary& known,
-                    int32_t* seen) {
+                    int32_t* row_counts) {
     const T gap = T(__builtin_nan(""));
     T copy[ROWS_AT_ONCE * EIGHT];  // of an octet that does not lie in one piece, or is not a whole one
     for (Index start = begin; start < end; start += ROWS_AT_ONCE) {
@@ -120,7 +120,7 @@ void summarise_rows(const Dense<T>& rows, Index begin, Index end, const double* 
         for (Index r = 0; r < count; ++r) {
             int64_t total = 0;
             for (int i = 0; i < HALF; ++i) total += lanes[r][i];
-            seen[start + r] = int32_t(total);
+            row_counts[start + r] = int32_t(total);
         }
     }
 }
@@ -149,14 +149,14 @@ template <class T> bool is_sound(const Sparse<T>& rows, Index i) {
 
 template <class T>
 void summarise_rows(const Sparse<T>& rows, Index begin, Index end, const double* weights, Summary& known,
-                    int32_t* seen) {
+                    int32_t* row_counts) {
     for (Index i = begin; i < end; ++i) {
         if (!is_sound(rows, i)) {
             known.malformed = i;
             return;
         }
         double w = weights[i];
-        seen[i] = int32_t(rows.stored(i));
+        row_counts[i] = int32_t(rows.stored(i));
         for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
             const Index j = rows.indices[e];
             const double x = rows.values[e];
@@ -210,7 +210,7 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
         if (!parts[s]) return OUT_OF_MEMORY;
         return with_rows(table, [&](const auto& rows) -> int32_t {
             Index begin = chunks.begin(s), end = chunks.end(s);
-            summarise_rows(rows, begin, end, table.weights, *parts[s], out.seen);
+            summarise_rows(rows, begin, end, table.weights, *parts[s], out.row_counts);
             parts[s]->infinite = first_infinite(rows, begin, end, *parts[s]);
             return DONE;
         });

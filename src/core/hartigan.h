@@ -43,7 +43,7 @@ struct Clusters {
     Array<double> m;                  // (k, room) the centres
     Array<double> counts, observers;  // (k, room) weight and number of the rows that observe a feature
     Array<double> sizes, members;     // (k,) weight and number of all rows
-    bool all_one = true;              // every weight: sums then lose nothing when a row leaves
+    bool unit_weights = true;         // sums then lose nothing when a row leaves
     Prices joining, leaving;
 
     Clusters(const Centers& centers, Index p)
@@ -67,9 +67,9 @@ struct Clusters {
         }
         for (Index i = 0; i < rows.n; ++i) {
             if (weights[i] > 0) members[labels[i]] += 1;
-            all_one = all_one && (weights[i] == 0 || weights[i] == 1);
+            unit_weights = unit_weights && (weights[i] == 0 || weights[i] == 1);
         }
-        if (all_one) {
+        if (unit_weights) {
             memcpy(observers, counts, sizeof(double) * k * room);
             return true;
         }
@@ -83,9 +83,9 @@ struct Clusters {
     }
 
     // Weight of the gaps of a feature. Rounding must not leave a trace of rows that are not there.
-    INLINE Doubles gaps(Index l, Doubles count, Doubles seen) const {
+    INLINE Doubles gaps(Index l, Doubles count, Doubles observing) const {
         Doubles rest = sizes[l] - count;
-        return keep((members[l] > seen) & (rest > 0.0), rest);
+        return keep((members[l] > observing) & (rest > 0.0), rest);
     }
 
     template <Way WAY> void set_prices(Index l, double w) const {
@@ -93,24 +93,24 @@ struct Clusters {
         Longs heavy{};
         for (Index j = 0; j < room; j += HALF) {
             const Index at = l * room + j;
-            const Doubles count = load<Doubles>(counts + at), seen = load<Doubles>(observers + at);
-            const Doubles pull = load<Doubles>(lam + j), own = pull * w, unseen = gaps(l, count, seen);
+            const Doubles count = load<Doubles>(counts + at), observing = load<Doubles>(observers + at);
+            const Doubles pull = load<Doubles>(lam + j), own = pull * w, unseen = gaps(l, count, observing);
             const Doubles away = load<Doubles>(c + j) - load<Doubles>(m + at), D = count + pull * unseen;
             Doubles with, with_gap;  // the cluster's weight after a row that observes the feature, or not
             if (WAY == JOINING) {
                 with = D + w;
                 with_gap = D + own;
             } else {  // where nobody else knows the feature the centre is the value itself: no gain
-                with = keep(seen > 1.0, count - w) + pull * unseen;
-                with_gap = count + pull * keep(members[l] - seen > 1.0, unseen - w);
-                heavy |= (seen > 1.0) & (with < DIGITS_LOST * w);
-                heavy |= (members[l] - seen > 1.0) & (with_gap < DIGITS_LOST * own);
+                with = keep(observing > 1.0, count - w) + pull * unseen;
+                with_gap = count + pull * keep(members[l] - observing > 1.0, unseen - w);
+                heavy |= (observing > 1.0) & (with < DIGITS_LOST * w);
+                heavy |= (members[l] - observing > 1.0) & (with_gap < DIGITS_LOST * own);
             }
             store(to.factor + at, keep(with > NOTHING_LEFT * w, w * D / with));
             store(to.gap + at, keep(with_gap > NOTHING_LEFT * own, own * D / with_gap * (away * away)));
         }
         to.weight[l] = w;
-        to.heavy[l] = !all_one && any(heavy);
+        to.heavy[l] = !unit_weights && any(heavy);
     }
 
     // A row (room,) of weight w joins (sign 1) or leaves (-1) cluster l.
@@ -121,14 +121,14 @@ struct Clusters {
             const Index at = l * room + j;
             const Doubles x = load<Doubles>(row + j), pull = load<Doubles>(lam + j);
             const Longs is = x == x;
-            Doubles count = load<Doubles>(counts + at), seen = load<Doubles>(observers + at);
-            seen += keep(is, splat(sign));
-            count = keep(seen > 0.0, count + keep(is, splat(sign * w)));
+            Doubles count = load<Doubles>(counts + at), observing = load<Doubles>(observers + at);
+            observing += keep(is, splat(sign));
+            count = keep(observing > 0.0, count + keep(is, splat(sign * w)));
             const Doubles own = is ? splat(w) : pull * w, y = is ? x : load<Doubles>(c + j);
-            const Doubles D = count + pull * gaps(l, count, seen), before = load<Doubles>(m + at);
+            const Doubles D = count + pull * gaps(l, count, observing), before = load<Doubles>(m + at);
             const Doubles by = keep((own > 0.0) & (D > NOTHING_LEFT * own), sign * own * (y - before) / D);
             store(counts + at, count);
-            store(observers + at, seen);
+            store(observers + at, observing);
             store(m + at, before + by);
         }
         joining.weight[l] = leaving.weight[l] = -1;
@@ -276,13 +276,13 @@ int32_t move_rows(const Rows& rows, const Table& table, const Starts& starts, In
     Mover<Rows> mover(rows, table.weights, clusters);
     if (!all_ok(clusters, mover)) return OUT_OF_MEMORY;
     if (!clusters.begin(rows, table.weights, labels, stats, mu)) return OUT_OF_MEMORY;
-    Control alone{0, 1, 0};
+    Control single_thread{0, 1, 0};
     // Stats, centres and OUT loss from the labels alone: what rounding the moves have left does not stay.
     auto settle = [&](double& loss) -> int32_t {
-        int32_t status = add_rows(table, centers, labels, stats, alone);
+        int32_t status = add_rows(table, centers, labels, stats, single_thread);
         if (status != DONE) return status;
         update_centers(stats, k, p, centers.lam, centers.reference, centers.shift, mu);
-        return loss_of(table, centers, labels, nullptr, &loss, alone);
+        return loss_of(table, centers, labels, nullptr, &loss, single_thread);
     };
     Index& done = starts.n_iter[r];
     const Index begun = done;

@@ -25,7 +25,7 @@ INLINE Index costliest(const double* costs, const double* weights, const Label* 
 
 // The rows to which empty clusters are relocated, one after the other: OUT moved_rows (k,), or -1.
 // INOUT costs (n,): 0 for rows that move; members (k,): rows with a weight in each cluster.
-void choose_rescued(double* costs, const double* weights, const Label* labels, Index n, Index k,
+void choose_relocated(double* costs, const double* weights, const Label* labels, Index n, Index k,
                     Index* members, Index* moved_rows) {
     for (Index l = 0; l < k; ++l) {
         const Index i = members[l] > 0 ? -1 : costliest(costs, weights, labels, members, n);
@@ -38,7 +38,7 @@ void choose_rescued(double* costs, const double* weights, const Label* labels, I
 }
 
 // Relocates the empty clusters of one start. INOUT labels (n,), stats, bounds.
-int32_t rescue(const Table& table, const Centers& centers, Label* labels, const Stats& stats,
+int32_t relocate_empty(const Table& table, const Centers& centers, Label* labels, const Stats& stats,
                const Bounds& bounds, Control& control) {
     Index k = centers.k, n = table.n;
     Array<Index> members(k, 0), moved_rows(k);
@@ -53,12 +53,12 @@ int32_t rescue(const Table& table, const Centers& centers, Label* labels, const 
     double loss;
     int32_t status = loss_of(table, centers, labels, costs, &loss, control);
     if (status != DONE) return status;
-    choose_rescued(costs, table.weights, labels, n, k, members, moved_rows);
+    choose_relocated(costs, table.weights, labels, n, k, members, moved_rows);
     for (Index l = 0; l < k; ++l) {
         Index i = moved_rows[l];
         if (i < 0) continue;
         labels[i] = Label(l);
-        if (bounds.certain_until) bounds.certain_until[i] = -__builtin_inff();  // look at it again
+        if (bounds.margins) bounds.margins[i] = -__builtin_inff();  // look at it again
     }
     // Recompute the sums: subtracting rows that far out would leave rounding errors.
     return add_rows(table, centers, labels, stats, control);
@@ -77,7 +77,7 @@ INLINE Starts slice_of(Starts starts, Index first, Index count, Index n, Index p
     starts.paths += first * starts.max_iter;
     starts.n_iter += first;
     starts.merged_into += first;
-    starts.seen += first;
+    starts.partitions += first;
     return starts;
 }
 
@@ -119,7 +119,7 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
             for (Index l = 0; l < k; ++l) empty = empty || !(stats.sizes[l] > 0);
             Centers current{1, k, mu + a * k * p, lam + a * p, starts.reference, starts.shift};
             if (empty)
-                status = rescue(table, current, starts.labels + r * n, stats, no_bounds, single_thread);
+                status = relocate_empty(table, current, starts.labels + r * n, stats, no_bounds, single_thread);
         }
         if (status != DONE) return status;
         update(starts, p, active);
@@ -151,7 +151,7 @@ struct SlicedStarts {
         const Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
         packed = certified.pack(table, all);
     }
-    ~SlicedStarts() { certified.unpack(packed); }
+    ~SlicedStarts() { certified.free_packed(packed); }
     bool ok() const { return table.is_sparse || packed; }
     Index slices() const { return (starts.count + size - 1) / size; }
 

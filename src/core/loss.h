@@ -29,12 +29,12 @@ INLINE void clear_stats(const Stats& of, Index k, Index p) {
 }
 
 // Stats of one start after the other in one piece of memory, for the sums of a chunk.
-struct OwnStats {
+struct ChunkStats {
     Index groups, k, p;
     Array<double> numbers;
     Array<uint64_t> keys;
 
-    OwnStats(Index groups, Index k, Index p)
+    ChunkStats(Index groups, Index k, Index p)
         : groups(groups), k(k), p(p), numbers(groups * (k * (2 * p + 1) + 1)), keys(groups * k) {}
     bool ok() const { return all_ok(numbers, keys); }
     static Index bytes(Index groups, Index k, Index p) { return 8 * groups * (k * (2 * p + 2) + 1); }
@@ -199,14 +199,14 @@ void decide(const Starts& starts, Index p, Index it, double largest_move, Active
             double last = path[it - 1], rounding = active.inexact[a] ? 1e-13 * last : 1e-14 * *stats.squares;
             if (loss > last) path[it] = last;
             bool trusted = starts.tol * last > rounding;
-            ends = mark == starts.seen[r] || (trusted && last - loss <= starts.tol * last);
+            ends = mark == starts.partitions[r] || (trusted && last - loss <= starts.tol * last);
             ends = ends || (last == 0 && path[it] == 0);
         }
-        starts.seen[r] = mark;
+        starts.partitions[r] = mark;
         const double* lam = starts.lam + r * p;
         for (Index b = 0; b < a && !ends; ++b) {
             Index s = everyone[b];
-            bool same = starts.seen[r] == starts.seen[s] && starts.merged_into[s] < 0
+            bool same = starts.partitions[r] == starts.partitions[s] && starts.merged_into[s] < 0
                         && memcmp(lam, starts.lam + s * p, sizeof(double) * p) == 0;
             if (!same || !is_determined(stats, k, p, lam)) continue;
             starts.merged_into[r] = s;

@@ -353,14 +353,14 @@ INLINE void weigh_rows(const Soft& soft, const double* weights, Index count, Sof
 // One feature of a tile: INOUT the four sums of cluster l.
 template <bool HEAVY>
 INLINE void feature_sums(const Soft& soft, Index l, Index j, double shift, Index groups,
-                         const double* values, const int64_t* seen, SoftChunk& chunk) {
+                         const double* values, const int64_t* observed, SoftChunk& chunk) {
     const double* shares = chunk.logits + l * ROWS;
     const Doubles mu = splat(soft.mu[j * soft.room + l] - shift), h = splat(soft.h[j * soft.room + l]);
     Sum8 sum, square, weight, pull;
     for (Index g = 0; g < groups; ++g)
         UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
             Index at = g * EIGHT + i * HALF;
-            Doubles share = keep(load<Longs>(seen + at), load<Doubles>(shares + at));
+            Doubles share = keep(load<Longs>(observed + at), load<Doubles>(shares + at));
             Doubles x = load<Doubles>(values + at), own = share;
             if (HEAVY) {
                 own = share * (soft.pull / heavy_term(x - mu, h));
@@ -383,7 +383,7 @@ void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count,
     const double* shift = soft.shift;
     Index groups = (count + EIGHT - 1) / EIGHT, p = soft.p;
     alignas(64) double values[ROWS];
-    alignas(64) int64_t seen[ROWS];
+    alignas(64) int64_t observed[ROWS];
     for (Index from = 0; from < p; from += FEATURES) {
         Index to = min_of(from + FEATURES, p);
         if (p > FEATURES) read_tile(rows, begin, count, from, to, chunk.x);
@@ -394,11 +394,11 @@ void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count,
                     Doubles x = load<Doubles>(at);
                     Longs is = x == x;
                     store(values + g * EIGHT + i * HALF, keep(is, x - shift[j]));
-                    store(seen + g * EIGHT + i * HALF, is);
+                    store(observed + g * EIGHT + i * HALF, is);
                 }
             for (Index l = 0; l < soft.k; ++l)
-                if (soft.heavy) feature_sums<true>(soft, l, j, shift[j], groups, values, seen, chunk);
-                else feature_sums<false>(soft, l, j, shift[j], groups, values, seen, chunk);
+                if (soft.heavy) feature_sums<true>(soft, l, j, shift[j], groups, values, observed, chunk);
+                else feature_sums<false>(soft, l, j, shift[j], groups, values, observed, chunk);
         }
     }
 }

@@ -167,7 +167,7 @@ template <bool CODED, bool FILLS, class T> struct Filling {
     const Reading<T>& how;
     float *values, *gaps;
     Floats squares;
-    Ints seen;
+    Ints complete;
 
     // As many features from j on as there are Entries, the first `skip` of which are known.
     template <class Entries> INLINE void take(Index j, Index skip) {
@@ -187,7 +187,7 @@ template <bool CODED, bool FILLS, class T> struct Filling {
             if (FILLS) value = is ? columns[c] : splat(how.filling[j + c]);
             store(values + (j + c) * LANES, value);
             if (!FILLS) store(gaps + (j + c) * LANES, keep(~is, splat(1.0f)));
-            if (!FILLS) seen &= is;
+            if (!FILLS) complete &= is;
             squares += value * value;
         }
     }
@@ -208,9 +208,9 @@ template <bool CODED, bool FILLS, class T> struct Filling {
 template <bool CODED, bool FILLS, class T>
 inline void fill_as(const T* const* at, Index p, const Reading<T>& how, Ahead& requests, Panel& panel) {
     Ahead ahead = requests;  // a copy of its own can stay in registers
-    Ints seen = splat_int(-1);
+    Ints complete = splat_int(-1);
     for (int half = 0; half < LANES; half += WIDTH) {
-        Filling<CODED, FILLS, T> to{at + half, how, panel.values + half, panel.gaps + half, Floats{}, seen};
+        Filling<CODED, FILLS, T> to{at + half, how, panel.values + half, panel.gaps + half, Floats{}, complete};
         Index j = 0;
         for (; j + EIGHT <= p; j += EIGHT) {
             ahead.ask(EIGHT);
@@ -229,9 +229,9 @@ inline void fill_as(const T* const* at, Index p, const Reading<T>& how, Ahead& r
             to.take_few(p);
         }
         store(panel.squares + half, to.squares);
-        seen = to.seen;
+        complete = to.complete;
     }
-    panel.complete = all_set(seen);
+    panel.complete = all_set(complete);
     requests = ahead;
 }
 

@@ -25,7 +25,7 @@ struct Prepare {
         : tables(certified.prepare(table, centers, wants_margins, packed)), wants_margins(wants_margins),
           packed(packed) {}
     Prepare(const Prepare&) = delete;
-    ~Prepare() { certified.forget(tables); }
+    ~Prepare() { certified.free_prepared(tables); }
     bool ok() const { return tables; }
 };
 
@@ -45,7 +45,7 @@ class Labeller {
           distances(whole_eights(centers.k)),
           direct(centers.groups, nullptr), scratch(certified.make_scratch(table, centers)) {}
     ~Labeller() {
-        certified.drop(scratch);
+        certified.free_scratch(scratch);
         for (Index g = 0; direct.ok() && g < centers.groups; ++g) unmake(direct[g]);
     }
     bool ok() const { return scratch && all_ok(chosen, nearest, margins, row, distances, direct); }
@@ -57,11 +57,11 @@ class Labeller {
     }
     // OUT chosen: those of the rows start .. stop that may change cluster; all where most may.
     Index choose(Index start, Index stop, const Label* labels, const Bounds& bounds) const {
-        if (!bounds.certain_until || prepared.packed) return choose_all(start, stop);
+        if (!bounds.margins || prepared.packed) return choose_all(start, stop);
         Index count = 0;
         for (Index i = start; i < stop; ++i) {
             chosen[count] = i;
-            count += !(bounds.certain_until[i] > bounds.drop[labels[i]]);
+            count += !(bounds.margins[i] > bounds.drift[labels[i]]);
         }
         return count < MOSTLY * (stop - start) ? count : choose_all(start, stop);
     }
@@ -207,17 +207,17 @@ class Changes {
 
 // --- bounds ---------------------------------------------------------------------------------
 //
-// The loss of row i at a centre mu is a squared distance in a norm of the row's own, so when
-// centre l moves by D_l, it changes by no more than s D_l with s = sqrt(max(1, lam)). A row whose
-// second centre is further than its own by `margin` keeps its cluster l for certain until
+// As Hamerly's (2010), with one number per row. The loss of row i at a centre mu is a squared distance in
+// a norm that belongs to the row, so when centre l moves by D_l, the distance changes by no more than s D_l
+// with s = sqrt(max(1, lam)). A row whose second centre is further by `margin` keeps its cluster l until
 //
-//     drop_l = sum over the passes since of  s (D_l + largest D of the other centres)
+//     drift_l = sum over the passes since of  s (D_l + largest D of the other centres)
 //
-// has used the margin up. With drop_l summed up from the beginning, a row need not be checked while
+// has used the margin up. With drift_l summed up from the beginning, a row need not be compared while
 //
-//     certain_until_i = margin_i + drop_l (when measured)  >  drop_l (now),
+//     margins_i = margin_i + drift_l (when measured)  >  drift_l (now),
 //
-// one number per row that changes only when the row is looked at. Labels are the same as without.
+// a number that changes only when the row is compared. Labels are the same as without bounds.
 
 constexpr double CAUTIOUS = 1 - 1e-6;  // covers the rounding of a margin
 
@@ -235,25 +235,25 @@ struct Moved {  // what became of a chunk
 
 struct Gathering {  // where the rows of a chunk are added up
     Stats stats;
-    bool own_stats;    // of this chunk alone, one for each active start; otherwise those of all starts
+    bool of_chunk;     // of this chunk alone, one for each active start; otherwise those of all starts
     Changes& changes;  // room for a block
     Moved& moved;
 };
 
-constexpr Index SOME = 16;  // labels that are looked at together
+constexpr Index LABELS_AT_ONCE = 16;
 
-// OUT changed (count,): the e < count where nearest[e] is not own[chosen[e]]. Returns how many.
-INLINE Index find_changes(const Label* nearest, const Label* own, const Index* chosen, Index count,
+// OUT changed (count,): the e < count where nearest[e] is not labels[chosen[e]]. Returns how many.
+INLINE Index find_changes(const Label* nearest, const Label* labels, const Index* chosen, Index count,
                           int32_t* changed) {
     const bool consecutive = count > 0 && chosen[count - 1] - chosen[0] == count - 1;
     Index found = 0;
-    for (Index start = 0; start < count; start += SOME) {
-        const Index stop = min_of(start + SOME, count);
+    for (Index start = 0; start < count; start += LABELS_AT_ONCE) {
+        const Index stop = min_of(start + LABELS_AT_ONCE, count);
         Label apart = !consecutive;
-        for (Index e = start; consecutive && e < stop; ++e) apart |= nearest[e] ^ own[chosen[0] + e];
+        for (Index e = start; consecutive && e < stop; ++e) apart |= nearest[e] ^ labels[chosen[0] + e];
         for (Index e = start; apart && e < stop; ++e) {  // no branches: changes are not to be foreseen
             changed[found] = int32_t(e);
-            found += nearest[e] != own[chosen[e]];
+            found += nearest[e] != labels[chosen[e]];
         }
     }
     return found;
@@ -262,29 +262,29 @@ INLINE Index find_changes(const Label* nearest, const Label* own, const Index* c
 // Rows begin .. end get their best centres. INOUT pass.labels, to: all rows if fresh, otherwise what
 // changed.
 template <class Rows>
-int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const Pass& pass,
+int32_t pass_rows(const Rows& rows, Labeller& labeller, Index begin, Index end, const Pass& pass,
                   const Gathering& to, const Control& control) {
-    const Table& table = by.table;
-    Index k = by.centers.k, p = table.p, groups = by.centers.groups;
-    const double *weights = table.weights, *shift = by.centers.shift;
+    const Table& table = labeller.table;
+    Index k = labeller.centers.k, p = table.p, groups = labeller.centers.groups;
+    const double *weights = table.weights, *shift = labeller.centers.shift;
     Changes& changes = to.changes;
     Bounds bounds = pass.fresh ? Bounds{nullptr, nullptr} : pass.bounds;
     for (Index start = begin; start < end; start += BLOCK_ROWS) {
         if (cancelled(control)) return CANCELLED;
         Index stop = min_of(start + BLOCK_ROWS, end);
-        Index count = by.choose(start, stop, pass.labels + pass.active[0] * table.n, bounds);
-        if (!by.label(rows, count)) return OUT_OF_MEMORY;
+        Index count = labeller.choose(start, stop, pass.labels + pass.active[0] * table.n, bounds);
+        if (!labeller.label(rows, count)) return OUT_OF_MEMORY;
         if (count == 0) continue;
         for (Index g = 0; g < groups; ++g) {
-            Label* own = pass.labels + pass.active[g] * table.n;
-            const Label* nearest = by.nearest + g * BLOCK_ROWS;
-            Stats stats = stats_of(to.stats, to.own_stats ? g : pass.active[g], k, p);
+            Label* labels = pass.labels + pass.active[g] * table.n;
+            const Label* nearest = labeller.nearest + g * BLOCK_ROWS;
+            Stats stats = stats_of(to.stats, to.of_chunk ? g : pass.active[g], k, p);
             int32_t changed[BLOCK_ROWS];
-            Index found = pass.fresh ? count : find_changes(nearest, own, by.chosen, count, changed);
+            Index found = pass.fresh ? count : find_changes(nearest, labels, labeller.chosen, count, changed);
             for (Index c = 0; c < found; ++c) {
-                Index e = pass.fresh ? c : changed[c], i = by.chosen[e];
-                Label old = own[i], now = nearest[e];
-                own[i] = now;
+                Index e = pass.fresh ? c : changed[c], i = labeller.chosen[e];
+                Label old = labels[i], now = nearest[e];
+                labels[i] = now;
                 to.moved.changed += now != old;
                 double w = weights[i];
                 if (w == 0) continue;
@@ -299,9 +299,10 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
                     to.moved.largest = max_of(to.moved.largest, changes.squares[c]);
             changes.count = 0;
         }
-        if (pass.bounds.certain_until)
+        if (pass.bounds.margins)
             for (Index e = 0; e < count; ++e)
-                pass.bounds.certain_until[by.chosen[e]] = rounded_down(by.margins[e] + pass.bounds.drop[by.nearest[e]]);
+                pass.bounds.margins[labeller.chosen[e]] =
+                    rounded_down(labeller.margins[e] + pass.bounds.drift[labeller.nearest[e]]);
     }
     return DONE;
 }
@@ -310,20 +311,20 @@ int32_t pass_rows(const Rows& rows, Labeller& by, Index begin, Index end, const 
 int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const Stats& stats,
                  Control& control) {
     Index k = centers.k, p = table.p, groups = centers.groups;
-    Chunks chunks(table, OwnStats::bytes(groups, k, p));
-    Prepare prepared(table, centers, pass.bounds.certain_until != nullptr);
-    Array<OwnStats*> parts(chunks.count, nullptr);
+    Chunks chunks(table, ChunkStats::bytes(groups, k, p));
+    Prepare prepared(table, centers, pass.bounds.margins != nullptr);
+    Array<ChunkStats*> parts(chunks.count, nullptr);
     Array<Moved> moved(chunks.count, Moved{0, 0});
     if (!all_ok(prepared, parts, moved)) return OUT_OF_MEMORY;
     int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
-        Labeller by(table, centers, prepared);
+        Labeller labeller(table, centers, prepared);
         Changes changes(k);
-        parts[s] = make<OwnStats>(groups, k, p);
-        if (!all_ok(by, changes) || !parts[s]) return OUT_OF_MEMORY;
+        parts[s] = make<ChunkStats>(groups, k, p);
+        if (!all_ok(labeller, changes) || !parts[s]) return OUT_OF_MEMORY;
         parts[s]->clear();
         const Gathering to{parts[s]->all(), true, changes, moved[s]};
         return with_rows(table, [&](const auto& rows) {
-            return pass_rows(rows, by, chunks.begin(s), chunks.end(s), pass, to, control);
+            return pass_rows(rows, labeller, chunks.begin(s), chunks.end(s), pass, to, control);
         });
     });
     pass.changed = 0;
@@ -342,11 +343,11 @@ int32_t run_pass(const Table& table, const Centers& centers, Pass& pass, const S
 int32_t add_rows(const Table& table, const Centers& centers, const Label* labels, const Stats& stats,
                  Control& control) {
     Index k = centers.k, p = table.p;
-    Chunks chunks(table, OwnStats::bytes(1, k, p));
-    Array<OwnStats*> parts(chunks.count, nullptr);
+    Chunks chunks(table, ChunkStats::bytes(1, k, p));
+    Array<ChunkStats*> parts(chunks.count, nullptr);
     if (!parts.ok()) return OUT_OF_MEMORY;
     int32_t status = in_parallel(chunks.count, control, [&](Index s) -> int32_t {
-        parts[s] = make<OwnStats>(1, k, p);
+        parts[s] = make<ChunkStats>(1, k, p);
         Array<double> row(p);
         if (!parts[s] || !row.ok()) return OUT_OF_MEMORY;
         parts[s]->clear();

@@ -81,14 +81,14 @@ int32_t assign(const Table& table, const Centers& centers, Label* labels, Contro
     Prepare prepared(table, centers);
     if (!prepared.ok()) return OUT_OF_MEMORY;
     return over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index) -> int32_t {
-        Labeller by(table, centers, prepared);
-        if (!by.ok()) return OUT_OF_MEMORY;
+        Labeller labeller(table, centers, prepared);
+        if (!labeller.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += BLOCK_ROWS) {
             if (cancelled(control)) return CANCELLED;
-            Index count = by.choose_all(start, min_of(start + BLOCK_ROWS, end));
-            if (!by.label(rows, count)) return OUT_OF_MEMORY;
+            Index count = labeller.choose_all(start, min_of(start + BLOCK_ROWS, end));
+            if (!labeller.label(rows, count)) return OUT_OF_MEMORY;
             for (Index g = 0; g < centers.groups; ++g)
-                memcpy(labels + g * table.n + start, by.nearest + g * BLOCK_ROWS, sizeof(Label) * count);
+                memcpy(labels + g * table.n + start, labeller.nearest + g * BLOCK_ROWS, sizeof(Label) * count);
         }
         return DONE;
     });
@@ -173,15 +173,15 @@ int32_t label_and_loss(const Table& table, const Centers& centers, Label* labels
     Array<Index> counts(n_chunks * k, 0);
     if (!all_ok(prepared, costs, losses, counts)) return OUT_OF_MEMORY;
     int32_t status = over_chunks(table, control, [&](const auto& rows, Index begin, Index end, Index s) -> int32_t {
-        Labeller by(table, centers, prepared);
-        if (!by.ok()) return OUT_OF_MEMORY;
+        Labeller labeller(table, centers, prepared);
+        if (!labeller.ok()) return OUT_OF_MEMORY;
         for (Index start = begin; start < end; start += BLOCK_ROWS) {
             if (cancelled(control)) return CANCELLED;
             Index stop = min_of(start + BLOCK_ROWS, end);
-            if (!by.label(rows, by.choose_all(start, stop))) return OUT_OF_MEMORY;
-            memcpy(labels + start, by.nearest, sizeof(Label) * (stop - start));
+            if (!labeller.label(rows, labeller.choose_all(start, stop))) return OUT_OF_MEMORY;
+            memcpy(labels + start, labeller.nearest, sizeof(Label) * (stop - start));
             for (Index i = start; i < stop; ++i) ++counts[s * k + labels[i]];
-            losses[s] += sum_costs(rows, table.weights, costs, start, stop, labels, by.row, nullptr);
+            losses[s] += sum_costs(rows, table.weights, costs, start, stop, labels, labeller.row, nullptr);
         }
         return DONE;
     });

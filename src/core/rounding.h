@@ -20,11 +20,11 @@ struct Sizes {  // of the terms of scores, the largest of all centres
     double longest, heaviest;   // the same before anything was taken away: what float64 has rounded
 
     Sizes() : reach(0), left(0), longest(0), heaviest(0) {}
-    void include(double own_reach, double own_left, double own_longest, double own_heaviest) {
-        reach = max_of(reach, own_reach);
-        left = max_of(left, own_left);
-        longest = max_of(longest, own_longest);
-        heaviest = max_of(heaviest, own_heaviest);
+    void include(double of_center_reach, double of_center_left, double of_center_longest, double of_center_heaviest) {
+        reach = max_of(reach, of_center_reach);
+        left = max_of(left, of_center_left);
+        longest = max_of(longest, of_center_longest);
+        heaviest = max_of(heaviest, of_center_heaviest);
     }
 };
 

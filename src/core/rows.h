@@ -152,27 +152,27 @@ template <int S, class T>
 INLINE Index distances_to(const Dense<T>& rows, Index i, const Direct& direct, Index octet, double* out) {
     const T* row = rows.values + i * rows.row_stride;
     const double *mu = direct.mu + octet, *gap = direct.gap + octet;
-    Index seen = 0, room = direct.room;
+    Index n_observed = 0, room = direct.room;
     Distances sums[S];
     for (Index j = 0; j < rows.p; ++j, mu += room, gap += room) {
         double x = row[j * rows.column_stride];
         bool is = !rows.is_gap(x);
         UNROLL for (int s = 0; s < S; ++s) sums[s].meet(mu + s * EIGHT, gap + s * EIGHT, x, is);
-        seen += is;
+        n_observed += is;
     }
     for (int s = 0; s < S; ++s) sums[s].put(out + octet + s * EIGHT);
-    return seen;
+    return n_observed;
 }
 
 // OUT out (room,): the loss of row i at every centre, in the order of the features. Returns how
 // many features the row observes.
 template <class T>
 Index distances_of(const Dense<T>& rows, Index i, const Direct& direct, double* out) {
-    Index seen = 0, octet = 0;
+    Index n_observed = 0, octet = 0;
     for (; octet + 2 * EIGHT <= direct.room; octet += 2 * EIGHT)
-        seen = distances_to<2>(rows, i, direct, octet, out);
-    if (octet < direct.room) seen = distances_to<1>(rows, i, direct, octet, out);
-    return seen;
+        n_observed = distances_to<2>(rows, i, direct, octet, out);
+    if (octet < direct.room) n_observed = distances_to<1>(rows, i, direct, octet, out);
+    return n_observed;
 }
 
 template <class T>
@@ -237,14 +237,14 @@ constexpr double DIGITS_LEFT = 1e-2;
 template <class T>
 double cost_of(const Sparse<T>& rows, Index i, const double* mu, const double* gap, double pull, T*) {
     Index begin = rows.starts[i], end = rows.starts[i + 1];
-    double near = 0, seen = 0;
+    double near = 0, stored = 0;
     for (Index e = begin; e < end; ++e) {
         Index j = rows.indices[e];
         double away = rows.values[e] - mu[j];
         near += away * away;
-        seen += gap[j];
+        stored += gap[j];
     }
-    double gaps = pull - seen;
+    double gaps = pull - stored;
     if (end - begin == rows.p) return near;
     if (!(gaps > DIGITS_LEFT * pull)) {
         gaps = 0;

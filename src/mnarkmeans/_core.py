@@ -29,8 +29,10 @@ REBUILD = (
     "on the sources run\n"
     "    cmake -S . -B build -DMNARKMEANS_INPLACE=ON && cmake --build build"
 )
-# The types of core.h: a number, and an array of them.
+# The types of core.h: of a number, and of an array of them. An array of void may be any: its caller
+# sees to the type and the strides.
 TYPES: dict[str, tuple[Any, type]] = {
+    "void": (None, object),
     "int32_t": (ct.c_int32, np.int32),
     "Label": (ct.c_int32, np.int32),
     "Index": (ct.c_int64, np.int64),
@@ -41,19 +43,22 @@ TYPES: dict[str, tuple[Any, type]] = {
 }
 
 
-# --- addresses ------------------------------------------------------------------------------------
+# --- the header -----------------------------------------------------------------------------------
 
 
-def address_of(value: Any, kind: Any) -> int | None:
-    """The address of a contiguous array of this dtype (None: of any array, however it lies: its
-    caller sees to the strides), or of a struct of a kind. None is null."""
-    if isinstance(kind, type) and issubclass(kind, Struct):
+def as_argument(value: Any, kind: Any) -> Any:
+    """What ctypes passes for a number (kind None), an array of a dtype (by its address; None is
+    null), or a struct (by reference; also given as the tuple of its fields)."""
+    if kind is None:
+        return value
+    if issubclass(kind, Struct):
+        value = kind(*value) if isinstance(value, tuple) else value
         if not isinstance(value, kind):
             raise TypeError(f"the core takes a {kind.__name__} here; got {type(value).__name__}")
-        return ct.addressof(value)
+        return ct.byref(value)
     if value is None:
         return None
-    if kind is not None and (value.dtype != kind or not value.flags.c_contiguous):
+    if kind is not object and (value.dtype != kind or not value.flags.c_contiguous):
         raise TypeError(
             f"the core takes a contiguous array of {np.dtype(kind)} here; "
             f"got {value.dtype} with strides {value.strides}"
@@ -66,47 +71,47 @@ def address_of(value: Any, kind: Any) -> int | None:
 
 
 class Struct(ct.Structure):
-    """A struct of core.h. Arrays go in as they are: their type is checked, and they are kept."""
+    """A struct of core.h. Arrays are checked as they go in, and can be read again."""
 
-    _pointers_: ClassVar[dict[str, Any]]  # field -> dtype of its array, None for any
+    _kinds_: ClassVar[dict[str, Any]]  # of its fields, as in ``as_argument``
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        for name, value in (dict(zip(self._kinds_, values, strict=False)) | named).items():
+            setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._names_:
+        kind = self._kinds_.get(name)
+        if kind is not None:
+            self.__dict__[name] = value
+            is_struct = issubclass(kind, Struct)
+            name, value = name + "_", kind(*value) if is_struct else as_argument(value, kind)
+        elif not hasattr(type(self), name):
             raise TypeError(f"{type(self).__name__} of core.h has no field {name}")
-        if name in self._pointers_ or isinstance(value, Struct):
-            self.__dict__.setdefault("_kept", {})[name] = value
-        if name in self._pointers_:
-            value = address_of(value, self._pointers_[name])
         super().__setattr__(name, value)
 
 
-# --- the header -----------------------------------------------------------------------------------
-
-
-def _kind(word: str, known: dict[str, Any]) -> tuple[Any, Any]:
-    """The ctypes type that a word of the header means, and what ``address_of`` is to check (... for
-    a number)."""
-    kind = word.rstrip("*&")
-    number, dtype = TYPES.get(kind, (known.get(kind), None))
-    return (number, ...) if word == kind else (ct.c_void_p, known.get(kind, dtype))
+def _type_of(word: str, known: dict[str, Any]) -> tuple[Any, Any]:
+    """The ctypes type that a word of the header means, and its kind as in ``as_argument``."""
+    name = word.rstrip("*&")
+    number, dtype = (known[name], known[name]) if name in known else TYPES[name]
+    if word != name:
+        return ct.c_void_p, dtype
+    return number, number if name in known else None
 
 
 def _struct_class(name: str, body: str, known: dict[str, Any]) -> type[Struct]:
     fields: list[tuple[str, Any]] = []
-    pointers: dict[str, Any] = {}
+    kinds: dict[str, Any] = {}
     for declaration in filter(str.strip, body.split(";")):
         word, *names = declaration.replace("const ", "").split()
-        kind, check = _kind(word, known)
         for field in "".join(names).split(","):
-            fields.append((field, kind))
-            if check is not ...:
-                pointers[field] = check
-    members = {"_fields_": fields, "_pointers_": pointers, "_names_": {name for name, _ in fields}}
-    return type(name, (Struct,), members)
+            number, kinds[field] = _type_of(word, known)
+            fields.append((field if kinds[field] is None else field + "_", number))
+    return type(name, (Struct,), {"_fields_": fields, "_kinds_": kinds})
 
 
 def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple]]:
-    """The structs of core.h, and its functions: what they return, take and are checked for."""
+    """The structs of core.h, and its functions: the types they return and take, and their kinds."""
     text = re.sub(r"//[^\n]*", "", text)
     structs: dict[str, type[Struct]] = {}
     functions = {}
@@ -116,8 +121,8 @@ def read_header(text: str) -> tuple[dict[str, type[Struct]], dict[str, tuple]]:
             continue
         for returned, function, declared in re.findall(r"(\w+) \(\*(\w+)\)\((.*?)\);", body, re.S):
             words = (argument.replace("const ", "").split()[0] for argument in declared.split(","))
-            kinds, checks = zip(*(_kind(word, structs) for word in words), strict=True)
-            functions[function] = None if returned == "void" else TYPES[returned][0], kinds, checks
+            types, kinds = zip(*(_type_of(word, structs) for word in words), strict=True)
+            functions[function] = TYPES[returned][0], types, kinds
     return structs, functions
 
 
@@ -153,19 +158,6 @@ def load(path: Path) -> ct.CDLL:
             f"than {source}. {REBUILD}"
         )
     return library
-
-
-def prepare(name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    """A function of the core and its arguments, checked; arrays and structs by their address."""
-    each = zip(arguments, _functions[name][2], strict=True)
-    ready = [value if check is ... else address_of(value, check) for value, check in each]
-    return _in_use[name], ready
-
-
-def invoke(name: str, *arguments: Any) -> Any:
-    """Call a function of the core that takes no time to speak of."""
-    function, ready = prepare(name, arguments)
-    return function(*ready)
 
 
 def level() -> str:
@@ -205,22 +197,24 @@ except ValueError as error:
     raise ImportError(f"MNARKMEANS_CPU: {error}") from None
 
 
-# --- calls that may take long ---------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 SHORT = 1 << 27  # multiply-adds that are over before anyone could press Ctrl-C
 PATIENCE = 20  # tenths of a second until a thread has begun
 DONE, OUT_OF_MEMORY, CANCELLED = range(3)
 
 
-def call(name: str, *arguments, threads: int, work: float = 0.0, progress=None) -> None:
-    """Call a function whose last argument is a ``Control``; raise what its status says.
+def call(name: str, *arguments: Any, threads: int = 1, work: float = 0.0, progress=None) -> None:
+    """Call a function of the core (without its ``Control``); raise what its status says.
 
     ``work``: about how many multiply-adds it takes. A long call is made from a thread of its own
     while this one waits, so that Ctrl-C ends it within a moment; ``progress`` is called now and
     then with how much of it is done.
     """
-    control = structs.Control(threads=threads)
-    function, ready = prepare(name, (*arguments, control))
+    function, kinds, control = _in_use[name], _functions[name][2], structs.Control(threads=threads)
+    if kinds[-1] is _structs["Control"]:
+        arguments = (*arguments, control)
+    ready = [as_argument(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
     if work <= SHORT or threading.current_thread() is not threading.main_thread():
         status = function(*ready)
     else:
@@ -319,52 +313,50 @@ def check_labels(labels: np.ndarray, n: int, k: int) -> np.ndarray:
     return labels
 
 
-class Table:
+class Table(structs.Table):
     """Rows with gaps and their weights, as the core reads them. Values are not copied."""
 
+    source: Any = None  # an ndarray or a CSR array
+    entries = 0  # that are stored
+
     def __init__(self, source: Any, missing: float, weights: np.ndarray, *, has_gaps=None, first=0):
-        self.source, (n, p) = source, source.shape
-        self.n, self.p = n, p
-        is_sparse = not isinstance(source, np.ndarray)
+        (n, p), is_sparse = source.shape, not isinstance(source, np.ndarray)
         values = source.data if is_sparse else source
         if values.dtype not in (np.float32, np.float64):
             raise TypeError(f"the core takes float32 and float64; got {values.dtype}")
-        struct = self.struct = structs.Table(
+        super().__init__(
             is_sparse=is_sparse, is_double=values.dtype == np.float64, n=n, p=p, missing=missing,
             weights=shaped(weights, n), has_gaps=shaped(has_gaps, p), first=first,
             one_chunk=ENTRIES_OF_ONE_CHUNK, per_chunk=ENTRIES_PER_CHUNK,
         )  # fmt: skip
         if is_sparse:
-            stored, starts = len(values), source.indptr.astype(np.int64)
-            if starts[0] < 0 or starts[-1] > stored:
+            starts = source.indptr.astype(np.int64)
+            if starts[0] < 0 or starts[-1] > len(values):
                 raise ValueError("a CSR matrix points beyond its stored entries")
-            struct.starts, struct.values = shaped(starts, n + 1), values
-            struct.indices = shaped(source.indices.astype(np.int32, copy=False), stored)
-            self.entries = int(starts[-1] - starts[0])
+            self.starts, self.entries = shaped(starts, n + 1), int(starts[-1] - starts[0])
+            self.indices = shaped(source.indices.astype(np.int32, copy=False), len(values))
         else:
-            size = source.itemsize
+            size, self.entries = source.itemsize, n * p
             if any(stride % size for stride in source.strides) or not source.flags.aligned:
-                source = self.source = np.ascontiguousarray(source)
-            struct.values = source
-            struct.row_stride, struct.column_stride = (stride // size for stride in source.strides)
+                source = values = np.ascontiguousarray(source)
+            self.row_stride, self.column_stride = (stride // size for stride in source.strides)
             if p == 1:  # the stride of a single column is arbitrary
-                struct.column_stride = 1
-            self.entries = n * p
+                self.column_stride = 1
+        self.source, self.values = source, values
 
     @property
     def is_small(self) -> bool:
         """Whether its starts run in one call, side by side (``lloyd.h``), not chunk by chunk."""
-        most = self.struct.one_chunk
-        return self.entries <= (4 * most if self.n <= FEW_ROWS else most)
+        return self.entries <= self.one_chunk * (4 if self.n <= FEW_ROWS else 1)
 
 
-class Centers:
+class Centers(structs.Centers):
     """Centres (G, k, p) of G starts with their penalties (G, p), in the units of the data."""
 
     def __init__(self, mu, lam, reference, shift):
-        self.groups, self.k, p = mu.shape
-        lam, reference, shift = shaped(lam, self.groups, p), shaped(reference, p), shaped(shift, p)
-        self.struct = structs.Centers(self.groups, self.k, mu, lam, reference, shift)
+        groups, k, p = mu.shape
+        lam, reference, shift = shaped(lam, groups, p), shaped(reference, p), shaped(shift, p)
+        super().__init__(groups, k, mu, lam, reference, shift)
 
 
 class Stats(NamedTuple):
@@ -378,106 +370,62 @@ class Stats(NamedTuple):
 
     @classmethod
     def zeros(cls, n_starts: int, k: int, p: int) -> Stats:
-        shape = n_starts, k
-        return cls(
-            np.zeros((*shape, p)), np.zeros((*shape, p)), np.zeros(shape),
-            np.zeros(shape, np.uint64), np.zeros(n_starts),
-        )  # fmt: skip
+        sums, counts = np.zeros((2, n_starts, k, p))
+        sizes = np.zeros((n_starts, k))
+        return cls(sums, counts, sizes, sizes.astype(np.uint64), np.zeros(n_starts))
 
     def add(self, part: Stats) -> None:
         for total, piece in zip(self, part, strict=True):
             total += piece
 
-    @property
-    def struct(self) -> Any:
-        return structs.Stats(*self)
 
-
-def bounds_struct(bounds: Any, n: int, k: int) -> Any:
-    """Of the bounds that are kept of one start's rows (``_solver.Bounds``), or of none."""
-    if bounds is None:
-        return structs.Bounds()
-    return structs.Bounds(shaped(bounds.certain_until, n), shaped(bounds.drop, k))
-
-
-class Starts:
+class Starts(structs.Starts):
     """R starts of Lloyd's loop that run side by side, wherever the rows are."""
 
-    def __init__(self, mu, lam, reference, shift, *, n_rows, max_iter, tol, weights):
-        """``n_rows``: rows whose labels are kept here; 0 if they are elsewhere."""
+    def __init__(
+        self, mu, lam, reference, shift, *, n_rows=0, max_iter=1, tol=0.0, weights=(False, 0.0)
+    ):
+        """``n_rows``: rows whose labels are kept here; 0 if they are elsewhere. ``weights``: as
+        ``Summary.total_weight``."""
         count, k, p = mu.shape
-        self.mu = np.array(mu, dtype=np.float64, order="C")
-        self.lam = shaped(np.ascontiguousarray(lam, dtype=np.float64), count, p)
-        self.reference, self.shift = shaped(reference, p), shaped(shift, p)
-        self.stats = Stats.zeros(count, k, p)
-        self.labels = np.full((count, n_rows), -1, np.int32)
-        self.paths = np.zeros((count, max_iter))
-        self.n_iter = np.zeros(count, np.int64)
-        self.merged_into = np.full(count, -1, np.int64)
-        self.seen = np.zeros(count, np.uint64)
-        self.max_iter, self.tol = max_iter, tol
-        self.whole_weights, self.total_weight = weights
+        super().__init__(
+            count, k, np.array(mu, dtype=np.float64, order="C"),
+            shaped(np.ascontiguousarray(lam, dtype=np.float64), count, p), shaped(reference, p),
+            shaped(shift, p), Stats.zeros(count, k, p), np.full((count, n_rows), -1, np.int32),
+            np.zeros((count, max_iter)), np.zeros(count, np.int64), np.full(count, -1, np.int64),
+            np.zeros(count, np.uint64), max_iter, tol, *weights,
+        )  # fmt: skip
 
     def centers(self, which: np.ndarray) -> Centers:
         """The centres of some of the starts as they are now."""
         return Centers(self.mu[which], self.lam[which], self.reference, self.shift)
 
-    @property
-    def struct(self):
-        return structs.Starts(
-            *self.mu.shape[:2], self.mu, self.lam, self.reference, self.shift, self.stats.struct,
-            self.labels, self.paths, self.n_iter, self.merged_into, self.seen, self.max_iter,
-            self.tol, self.whole_weights, self.total_weight,
-        )  # fmt: skip
-
 
 # --- one pass over a table ------------------------------------------------------------------------
 
 
-def _over(
-    table: Table, name: str, *arguments: Any, threads: int, per_entry: float = 1.0, progress=None
-) -> None:
-    """Call a function that goes over a table, with ``per_entry`` multiply-adds for each entry."""
-    work = table.entries * per_entry
-    call(name, table.struct, *arguments, threads=threads, work=work, progress=progress)
-
-
-class FirstPass(NamedTuple):
-    """Counts, sums and extremes of a table."""
-
-    counts: np.ndarray  # (p,) weight of the rows that observe the feature
-    sums: np.ndarray  # (p,) weighted sum of its values
-    lowest: np.ndarray  # (p,) of the rows with a weight; +inf where none observes it
-    highest: np.ndarray  # (p,) likewise, -inf
-    observed: np.ndarray  # (p,) number of rows that observe the feature
-    row_counts: np.ndarray  # (n,) observed entries of each row
-    infinite: int  # the first row with an infinite value, or -1
-    malformed: int  # CSR: the first row whose features do not increase within 0 .. p - 1, or -1
-
-
-def first_pass(table: Table, threads: int) -> FirstPass:
+def first_pass(table: Table, threads: int) -> Any:
+    """Counts, sums and extremes of a table: a ``FirstPass`` of core.h."""
     p = table.p
-    counts, sums, lowest, highest = np.empty((4, p))
     observed, row_counts = np.empty(p, np.int64), np.empty(table.n, np.int32)
-    arrays = counts, sums, lowest, highest, observed, row_counts
-    out = structs.FirstPass(*arrays, -1, -1)
-    _over(table, "first_pass", out, threads=threads)
-    return FirstPass(*arrays, out.infinite, out.malformed)
+    out = structs.FirstPass(*np.empty((4, p)), observed, row_counts)
+    call("first_pass", table, out, threads=threads, work=table.entries)
+    return out
 
 
 def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
     """(m, p) float64: some rows, their gaps filled from ``fill`` (p,)."""
     rows = check_numbers(rows, table.n)
     out = np.empty((len(rows), table.p))
-    invoke("fill_rows", table.struct, rows, len(rows), shaped(fill, table.p), out)
+    call("fill_rows", table, rows, len(rows), shaped(fill, table.p), out)
     return out
 
 
 def impute(table: Table, mu: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
     """(n, p) of the table's type: its rows, gaps filled from the centre (k, p) of the label."""
     check_labels(labels, table.n, len(mu))
-    out = np.empty((table.n, table.p), table.source.dtype)
-    _over(table, "impute", shaped(mu, len(mu), table.p), labels, out, table.p, threads=threads)
+    mu, out = shaped(mu, len(mu), table.p), np.empty((table.n, table.p), table.source.dtype)
+    call("impute", table, mu, labels, out, table.p, threads=threads, work=table.entries)
     return out
 
 
@@ -489,24 +437,30 @@ def pass_(
     ``fresh``: sum up all rows, not only those that change. Returns how many labels changed, and the
     largest squared size of a row that did.
     """
-    active = check_numbers(active, len(starts.mu))
-    centers = starts.centers(active)
-    labels = shaped(starts.labels, len(starts.mu), table.n)
-    one_pass = structs.Pass(active, fresh, labels, bounds_struct(bounds, table.n, centers.k))
+    active = check_numbers(active, starts.count)
+    centers, labels = starts.centers(active), shaped(starts.labels, starts.count, table.n)
+    one_pass = structs.Pass(active, fresh, labels, _fields_of(bounds, table.n, centers.k))
     if fresh:
         for values in starts.stats:
             values[active] = 0
-    arguments, each = (centers.struct, one_pass, starts.stats.struct), centers.groups * centers.k
-    _over(table, "pass", *arguments, threads=threads, per_entry=each)
+    work = table.entries * centers.groups * centers.k
+    call("pass", table, centers, one_pass, starts.stats, threads=threads, work=work)
     return one_pass.changed, one_pass.largest_move
+
+
+def _fields_of(bounds: Any, n: int, k: int) -> tuple[Any, Any]:
+    """Of the bounds that are kept of one start's rows (``_solver.Bounds``), or of none."""
+    if bounds is None:
+        return None, None
+    return shaped(bounds.margins, n), shaped(bounds.drift, k)
 
 
 def assign(table: Table, centers: Centers, threads: int, *, plain: bool = False) -> np.ndarray:
     """Labels (G, n); ``plain``: by the loop of direct differences alone."""
     labels = np.empty((centers.groups, table.n), np.int32)
+    work = table.entries * centers.groups * centers.k
     name = "assign_plain" if plain else "assign"
-    each = centers.groups * centers.k
-    _over(table, name, centers.struct, labels, threads=threads, per_entry=each)
+    call(name, table, centers, labels, threads=threads, work=work)
     return labels
 
 
@@ -515,7 +469,7 @@ def add_rows(
 ) -> None:
     """OUT stats (of one start) from the labels its rows have."""
     check_labels(labels, table.n, centers.k)
-    _over(table, "add_rows", centers.struct, labels, stats.struct, threads=threads)
+    call("add_rows", table, centers, labels, stats, threads=threads, work=table.entries)
 
 
 def loss_of(
@@ -524,7 +478,7 @@ def loss_of(
     """The loss of a partition by direct differences; OUT each (n,): of every row, if given."""
     check_labels(labels, table.n, centers.k)
     loss, each = np.empty(1), shaped(each, table.n)
-    _over(table, "loss_of", centers.struct, labels, each, loss, threads=threads)
+    call("loss_of", table, centers, labels, each, loss, threads=threads, work=table.entries)
     return float(loss[0])
 
 
@@ -532,30 +486,31 @@ def label_and_loss(
     table: Table, centers: Centers, threads: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Labels (n,) that the centres give, the loss by direct differences, rows of each label."""
-    labels, k = np.empty(table.n, np.int32), centers.k
-    arrays = labels, np.zeros(k, np.int64), np.empty(1)
-    _over(table, "label_and_loss", centers.struct, *arrays, threads=threads, per_entry=k)
-    return labels, float(arrays[2][0]), arrays[1]
+    labels, members = np.empty(table.n, np.int32), np.zeros(centers.k, np.int64)
+    loss, work = np.empty(1), table.entries * centers.k
+    call("label_and_loss", table, centers, labels, members, loss, threads=threads, work=work)
+    return labels, float(loss[0]), members
 
 
 def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: bool) -> np.ndarray:
     """Loss (n, k) of every row at every centre, or its square root."""
     out = np.empty((table.n, centers.k), dtype)
-    arguments = centers.struct, roots, out.dtype == np.float64, out
-    _over(table, "distances", *arguments, threads=threads, per_entry=centers.k)
+    is_double, work = out.dtype == np.float64, table.entries * centers.k
+    call("distances", table, centers, roots, is_double, out, threads=threads, work=work)
     return out
 
 
-def rescue(table: Table, starts: Starts, r: int, bounds: Any, threads: int) -> None:
+def relocate_empty(table: Table, starts: Starts, r: int, bounds: Any, threads: int) -> None:
     """Relocate the empty clusters of start r to its costliest rows. INOUT labels, stats."""
     centers = starts.centers(np.array([r]))
     stats = Stats(*(values[r : r + 1] for values in starts.stats))
     labels = check_labels(starts.labels[r], table.n, centers.k)
-    struct = bounds_struct(bounds, table.n, centers.k)
-    _over(table, "rescue", centers.struct, labels, stats.struct, struct, threads=threads)
+    fields = _fields_of(bounds, table.n, centers.k)
+    arguments = table, centers, labels, stats, fields
+    call("relocate_empty", *arguments, threads=threads, work=table.entries)
 
 
-def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
+def choose_relocated(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -> np.ndarray:
     """The rows to which empty clusters are relocated: their places (k,), or -1.
 
     ``members`` (k,): rows of each cluster in all. Earlier rows win over later ones of equal cost.
@@ -563,17 +518,16 @@ def choose_rescued(costs: np.ndarray, labels: np.ndarray, members: np.ndarray) -
     n, k = len(costs), len(members)
     check_labels(labels, n, k)
     costs, members = np.array(costs, np.float64), np.array(members, np.int64)
-    rows, weights = np.empty(k, np.int64), np.ones(n)
-    invoke("choose_rescued", costs, weights, labels, n, k, members, rows)
+    rows = np.empty(k, np.int64)
+    call("choose_relocated", costs, np.ones(n), labels, n, k, members, rows)
     return rows
 
 
 def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
-    active = check_numbers(active, len(starts.mu))
+    active = check_numbers(active, starts.count)
     losses, inexact = np.empty(len(active)), np.empty(len(active), np.bool_)
-    struct = structs.Active(len(active), active, losses, inexact, 0)
-    invoke("update", starts.struct, starts.mu.shape[2], struct)
+    call("update", starts, starts.mu.shape[2], (len(active), active, losses, inexact, 0))
     return losses, inexact
 
 
@@ -582,32 +536,32 @@ def decide(
 ) -> tuple[np.ndarray, bool]:
     """Record the losses of an iteration (0, 1, ...). Returns the starts that go on, and whether
     the next pass has to sum up all rows again."""
-    active = check_numbers(active, len(starts.mu))
-    room, count = np.concatenate([active, active]), len(active)
-    struct = structs.Active(count, room, shaped(losses, count), shaped(inexact, count), 0)
-    invoke("decide", starts.struct, starts.mu.shape[2], iteration, largest_move, struct)
-    return room[: struct.count].copy(), bool(struct.fresh)
+    active, count = check_numbers(active, starts.count), len(active)
+    numbers = np.concatenate([active, active])
+    goes_on = structs.Active(count, numbers, shaped(losses, count), shaped(inexact, count), 0)
+    call("decide", starts, starts.mu.shape[2], iteration, largest_move, goes_on)
+    return numbers[: goes_on.count].copy(), bool(goes_on.fresh)
 
 
 def lloyd(table: Table, starts: Starts, threads: int, progress=None) -> None:
     """Lloyd's loop to its end, on a small table. INOUT starts."""
-    each = 10.0 * math.prod(starts.mu.shape[:2])
-    _over(table, "lloyd", starts.struct, threads=threads, per_entry=each, progress=progress)
+    work = 10.0 * table.entries * starts.count * starts.k
+    call("lloyd", table, starts, threads=threads, work=work, progress=progress)
 
 
 def hartigan(table: Table, starts: Starts, chosen: np.ndarray, threads: int, progress=None) -> None:
     """Hartigan's moves from where Lloyd's loop ended, in the chosen starts. INOUT starts."""
-    chosen = check_numbers(chosen, len(starts.mu))
-    arguments, each = (starts.struct, chosen, len(chosen)), 10.0 * len(chosen) * starts.mu.shape[1]
-    _over(table, "hartigan", *arguments, threads=threads, per_entry=each, progress=progress)
+    chosen = check_numbers(chosen, starts.count)
+    arguments, work = (table, starts, chosen, len(chosen)), 10.0 * table.entries * len(chosen)
+    call("hartigan", *arguments, threads=threads, work=work * starts.k, progress=progress)
 
 
 def seed(table: Table, means: np.ndarray, draws: np.ndarray, threads: int) -> np.ndarray:
     """Greedy k-means++ on mean-filled rows: centres (R, k, p), from draws (R, k, trials) in
     [0, 1)."""
     centers = np.empty((*draws.shape[:2], table.p))
-    seeds = structs.Seeds(*draws.shape, shaped(means, table.p), draws, centers)
-    _over(table, "seed", seeds, threads=threads, per_entry=draws.size)
+    seeds = *draws.shape, shaped(means, table.p), draws, centers
+    call("seed", table, seeds, threads=threads, work=table.entries * draws.size)
     return centers
 
 
@@ -647,17 +601,15 @@ class SoftRows(NamedTuple):
     labels: np.ndarray  # (n,) int32
 
 
-def _mixture_struct(mixture: Mixture, shift: np.ndarray, p: int) -> Any:
+def _mixture_fields(mixture: Mixture, shift: np.ndarray, p: int) -> tuple[Any, ...]:
     k = len(mixture.log_weight)
     arrays = [None if a is None else np.ascontiguousarray(a) for a in mixture[1:5]]
     freedom, log_peak = mixture.freedom, 0.0
     if freedom > 0:  # log density of Student's t at its centre, for scale 1
         log_peak = math.lgamma(0.5 * freedom + 0.5) - math.lgamma(0.5 * freedom)
         log_peak -= 0.5 * math.log(freedom * math.pi)
-    return structs.Mixture(
-        k, shaped(mixture.log_weight, k), *(shaped(values, k, p) for values in arrays),
-        shaped(shift, p), freedom, log_peak,
-    )  # fmt: skip
+    arrays = [shaped(mixture.log_weight, k), *(shaped(values, k, p) for values in arrays)]
+    return k, *arrays, shaped(shift, p), freedom, log_peak
 
 
 def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -> SoftSums:
@@ -666,7 +618,8 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
     sizes, sums = np.zeros(k), np.zeros((4 if heavy else 3, k, p))
     out = structs.Softened(sizes, *sums)
     each = (20.0 if heavy else 3.0) * k
-    _over(table, "soften", _mixture_struct(mixture, shift, p), out, threads=threads, per_entry=each)
+    fields, work = _mixture_fields(mixture, shift, p), each * table.entries
+    call("soften", table, fields, out, threads=threads, work=work)
     pulls = sums[3] if heavy else sums[1]
     return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls)
 
@@ -674,8 +627,8 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
 def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     """Memberships, log-likelihood and likeliest cluster of every row, whatever its weight."""
     n, k = table.n, len(mixture.log_weight)
-    struct = _mixture_struct(mixture, np.zeros(table.p), table.p)
+    fields = _mixture_fields(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
-    out = structs.Softened(*[None] * 5, *rows)
-    _over(table, "soften", struct, out, threads=threads, per_entry=2.0 * k)
+    work = 2.0 * k * table.entries
+    call("soften", table, fields, (*[None] * 5, *rows), threads=threads, work=work)
     return rows

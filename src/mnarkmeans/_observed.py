@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ._core import FirstPass, Table, first_pass
+from ._core import Table, first_pass
 
 # --- missing values -------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Summary(NamedTuple):
 
 def summary_of(
     source: Any, missing: float, weights: np.ndarray, threads: int = 1,
-    first: FirstPass | None = None,
+    first: Any = None,
 ) -> tuple[np.ndarray, Summary]:  # fmt: skip
     """The weights, made 0 for rows without an observed value, and the summary of a table.
 

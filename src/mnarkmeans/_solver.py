@@ -81,17 +81,17 @@ RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move
 
 class Bounds:
     """Hamerly's bounds, for the rows of one start: a row need not be compared with the centres
-    while its ``certain_until`` exceeds the ``drop`` of its cluster (``pass.h``)."""
+    while its ``margins`` exceeds the ``drift`` of its cluster (``pass.h``)."""
 
     def __init__(self, n_rows: int, k: int):
-        self.certain_until, self.drop = np.full(n_rows, -np.inf, np.float32), np.zeros(k)
+        self.margins, self.drift = np.full(n_rows, -np.inf, np.float32), np.zeros(k)
         self.changed = n_rows  # labels that changed in the last pass
         self._start = -1
         self._centers = np.empty(0)
 
     def worthwhile(self) -> bool:
         """Whether bounds save more in the next pass than they cost."""
-        return self._start >= 0 or self.changed < RESTLESS * len(self.certain_until)
+        return self._start >= 0 or self.changed < RESTLESS * len(self.margins)
 
     def follow(self, start: int, centers: np.ndarray, lam: np.ndarray) -> Bounds:
         """Prepare for a pass of this start, with these centres (k, p) and penalties (p,)."""
@@ -99,10 +99,10 @@ class Bounds:
             moves = np.sqrt(np.sum((centers - self._centers) ** 2, axis=1))
             others = np.full(len(moves), moves.max())
             others[moves.argmax()] = np.partition(moves, -2)[-2] if len(moves) > 1 else 0.0
-            self.drop += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
+            self.drift += MARGIN * np.sqrt(max(1.0, lam.max())) * (moves + others)
         else:
-            self.certain_until.fill(-np.inf)
-            self.drop.fill(0.0)
+            self.margins.fill(-np.inf)
+            self.drift.fill(0.0)
         self._start, self._centers = start, centers.copy()
         return self
 
@@ -135,9 +135,9 @@ class InMemory:
             bounds.changed = changed
         return largest
 
-    def rescue(self, starts: Starts, r: int) -> None:
+    def relocate_empty(self, starts: Starts, r: int) -> None:
         """Relocate the empty clusters of start r to the rows that cost most. INOUT sums."""
-        core.rescue(self.table, starts, r, self._in_use, self.threads)
+        core.relocate_empty(self.table, starts, r, self._in_use, self.threads)
 
     def loss_of(self, starts: Starts, r: int) -> float:
         """The loss of start r's partition at its new centres, by direct differences."""
@@ -150,17 +150,17 @@ def lloyd(rows: Any, starts: Starts, progress: Callable[[int], None] | None = No
 
     ``progress`` is called after every iteration with the number of starts that have ended.
     """
-    active, fresh = np.arange(len(starts.mu)), True
+    active, fresh = np.arange(starts.count), True
     for iteration in range(starts.max_iter):
         largest = rows.pass_(starts, active, fresh)
         for r in active[starts.stats.sizes[active].min(axis=1) <= 0.0]:
-            rows.rescue(starts, int(r))
+            rows.relocate_empty(starts, int(r))
         losses, inexact = core.update(starts, active)
         for a in np.flatnonzero(inexact):
             losses[a] = rows.loss_of(starts, int(active[a]))
         active, fresh = core.decide(starts, iteration, losses, inexact, largest, active)
         if progress is not None:
-            progress(len(starts.mu) - len(active))
+            progress(starts.count - len(active))
         if not len(active):
             break
 
@@ -185,7 +185,7 @@ class StartResults(NamedTuple):
             earlier, merged = starts.merged_into[r], starts.n_iter[r]
             starts.paths[r, merged:] = starts.paths[earlier, merged:]
             starts.n_iter[r], starts.mu[r] = starts.n_iter[earlier], starts.mu[earlier]
-        losses = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1]
+        losses = starts.paths[np.arange(starts.count), starts.n_iter - 1]
         return cls(starts.mu, losses, starts.n_iter, starts.paths)
 
     def path(self, r: int) -> np.ndarray:
@@ -265,7 +265,7 @@ def run_starts(
     for first in range(0, n_starts, size):
         chunk = slice(first, first + size)
         starts = _starts_of(observed, centers[chunk], lam[chunk], max_iter, tol)
-        count = len(starts.mu)
+        count = starts.count
 
         def ended(number: int, first: int = first) -> None:
             if progress is not None:

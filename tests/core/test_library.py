@@ -88,9 +88,9 @@ def test_arrays_of_another_type_or_layout_never_reach_the_core(wrong):
     with pytest.raises(TypeError, match="contiguous array of float64"):
         _core.structs.Stats(sizes=wrong)
     with pytest.raises(TypeError, match="contiguous array of float64"):
-        _core.invoke("fill_rows", _core.structs.Table(), None, 0, wrong, None)
+        _core.call("fill_rows", _core.structs.Table(), None, 0, wrong, None)
     with pytest.raises(TypeError, match="takes a Table here"):
-        _core.invoke("fill_rows", _core.structs.Stats(), None, 0, None, None)
+        _core.call("fill_rows", _core.structs.Stats(), None, 0, None, None)
     with pytest.raises(TypeError, match="has no field"):
         _core.structs.Stats(other=1)
 

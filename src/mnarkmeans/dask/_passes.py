@@ -140,13 +140,13 @@ class BlockRows:
             kept[active] = new
         return largest
 
-    def rescue(self, starts: core.Starts, r: int) -> None:
+    def relocate_empty(self, starts: core.Starts, r: int) -> None:
         """The last row of a cluster stays: of each, one costly row may be of no use."""
         partition = self._partitions[r]
         most = int(np.sum(starts.stats.sizes[r] <= 0.0)) + partition.mu.shape[1]
         merge = partial(merge_costly, most=most)
         members, costs, rows, labels = self.blocks.reduce(costly, merge, partition, most)
-        chosen = core.choose_rescued(costs, labels, members)
+        chosen = core.choose_relocated(costs, labels, members)
         clusters = np.flatnonzero(chosen >= 0).astype(np.int32)
         rows = rows[chosen[clusters]]
         by_row = np.argsort(rows)
