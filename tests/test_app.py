@@ -1,7 +1,5 @@
 """The app in a real browser: from a file to its groups, and nothing for strangers."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -25,7 +23,6 @@ from sklearn.metrics import adjusted_rand_score
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("typer")
-sys.path.insert(0, str(Path(__file__).parent / "tables"))
 from lab_files import LAB_FILES, european, hopeless, maxquant, tenx, two_headers
 from test_report_browser import browser as browser
 

@@ -1,7 +1,5 @@
 """Displays store the right numbers, draw them, and follow scikit-learn's conventions."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Markers: what makes a cluster is found, by value or by gaps, and nothing else is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -3,8 +3,6 @@
 pytest tests/test_model_files.py --hypothesis-profile=explore     # new mutations, and more
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json

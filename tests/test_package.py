@@ -1,7 +1,5 @@
 """What the package promises as a package: public names, cheap imports, true texts for newcomers."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page for R users, run by a real R."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

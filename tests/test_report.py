@@ -1,7 +1,5 @@
 """The page: escaped, self-contained, and right about the model it shows."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The page in a real browser: it draws, answers, sorts, gives its numbers, prints, fits a phone."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import os

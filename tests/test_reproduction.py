@@ -1,7 +1,5 @@
 """The paper's figures and tables: the authors' procedure, and a runner that resumes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

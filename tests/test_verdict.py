@@ -1,7 +1,5 @@
 """What is said about clusters: separate or not, how sure a row is, which annotation they follow."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations
 

@@ -50,7 +50,7 @@ def shoot_app(browser, folder: Path) -> None:
 
     With a folder as argument of the script, every step goes there as well, also dark and narrow.
     """
-    sys.path.insert(0, str(HERE.parents[1] / "tests" / "tables"))
+    sys.path.insert(0, str(HERE.parents[1] / "tests"))
     from lab_files import hopeless, maxquant
 
     steps = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None

@@ -1,7 +1,5 @@
 """Run commands in this process, as `python -m mnarkmeans` would, and look at what they left."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,18 +1,12 @@
 """One table in every format, and a fit of it."""
 
-from __future__ import annotations
-
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from commands import do
-
-sys.path.append(str(Path(__file__).parents[1] / "tables"))  # the files of laboratories
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """What else is known about the rows is compared with the clusters."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

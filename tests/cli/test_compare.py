@@ -1,7 +1,5 @@
 """`mnarkmeans compare` and `demo`: other methods on the same rows."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

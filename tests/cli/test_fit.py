@@ -1,7 +1,5 @@
 """fit, select, diagnose and report: the real command, in processes of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The real command, killed and interrupted: no broken files, and work goes on where it stopped."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The real command, in processes of its own: every kind of mistake."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Models: remembered reading and preparation, predict and impute, Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

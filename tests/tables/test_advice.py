@@ -1,7 +1,5 @@
 """What names and numbers of a table suggest."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

@@ -3,8 +3,6 @@
 pytest tests/tables/test_damaged_files.py --hypothesis-profile=explore     # new cases, and more
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

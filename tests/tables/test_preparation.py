@@ -1,7 +1,5 @@
 """Preparation of a table: what it does to values, to the reference, and on new tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

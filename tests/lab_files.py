@@ -5,8 +5,6 @@ soft, or below none where the field does otherwise. Each function writes a file 
 returns its name, the group of each sample, and options that the advice must name.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
@@ -33,6 +31,28 @@ def shuffled(seed, n, p, *, groups=3, **more):
     """Groups in no order, and other sizes of effect than the first files have."""
     settings = {"effect": 2.0, "noise": 0.7} | more
     return samples(seed, n, p, groups=groups, shuffle=True, **settings)
+
+
+def intensities(seed, n, p, limit, lost=np.nan, **sizes):
+    """Groups in no order, (n, p) values: those below a soft limit are lost."""
+    rng, group, log2 = shuffled(seed, n, p, **sizes)
+    return rng, group, np.where(seen_above(rng, log2, limit), 2**log2, lost)
+
+
+def workbook(path, merged=(), **sheets):
+    """An Excel file of sheets, each a list of lines; ranges of the last one are merged."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, lines in sheets.items():
+        sheet = book.create_sheet(title)
+        for line in lines:
+            sheet.append(line)
+    for cells in merged:
+        sheet.merge_cells(cells)
+    book.save(path)
+    return path
 
 
 def written(folder, name, group, values, columns, options="", before=None, after=None, **how):
@@ -104,21 +124,14 @@ def tenx(folder):
 
 def two_headers(folder):
     """An Excel sheet with a title, and treatments in a line over the samples."""
-    import openpyxl
-
     rng, group, log2 = samples(4, 18, 60, level=14.0)
-    seen = seen_above(rng, log2, 12.5)
+    values = np.where(seen_above(rng, log2, 12.5), 2**log2, None)
     order = np.argsort(group, kind="stable")
-    book = openpyxl.Workbook()
-    sheet = book.active
-    sheet.title = "Areas"
-    sheet.append(["Project 12, areas, exported by hand"])
-    sheet.append(["", *(f"Batch {g}" if i % 6 == 0 else None for i, g in enumerate(group[order]))])
-    sheet.append(["Compound", *(f"run {i}" for i in order)])
-    for j in range(60):
-        sheet.append([f"C{j}", *(float(2 ** log2[i, j]) if seen[i, j] else None for i in order)])
-    book.create_sheet("Notes").append(["see the lab book"])
-    book.save(folder / "areas.xlsx")
+    batches = [f"Batch {g}" if i % 6 == 0 else None for i, g in enumerate(group[order])]
+    lines = [["Project 12, areas, exported by hand"], ["", *batches]]
+    lines += [["Compound", *(f"run {i}" for i in order)]]
+    lines += [[f"C{j}", *row] for j, row in enumerate(values[order].T)]
+    workbook(folder / "areas.xlsx", Areas=lines, Notes=[["see the lab book"]])
     return "areas.xlsx", group[order]
 
 
@@ -128,10 +141,8 @@ def european(folder):
     seen = seen_above(rng, log2, 2.0, 0.3)
     texts = np.char.replace(log2.round(2).astype(str), ".", ",").astype(object)
     texts[~seen] = rng.choice(["n.d.", "n.a.", "-", "?", ""], (~seen).sum())
-    lines = [";".join(["Probe", *(f"Stoff {j}" for j in range(30)), "Ort"])]
-    lines += [";".join([f"P{i:03d}", *row, "Köln"]) for i, row in enumerate(texts)]
-    (folder / "werte.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return "werte.csv", group
+    around = {"Probe": [f"P{i:03d}" for i in range(27)]}, {"Ort": "Köln"}
+    return written(folder, "werte.csv", group, texts, "Stoff {}", "", *around, sep=";")
 
 
 def below_limit(folder):
@@ -148,14 +159,12 @@ def survey(folder):
     """Answers from 1 to 7, some left out, free text, an age in years."""
     rng, group, _ = samples(7, 60, 2)
     profile = rng.integers(1, 8, (GROUPS, 16))
-    answers = np.clip(np.round(profile[group] + rng.normal(0, 0.8, (60, 16))), 1, 7)
-    frame = pd.DataFrame(answers, columns=[f"Q{j + 1}" for j in range(16)]).astype("Int64")
-    frame = frame.mask(rng.random(frame.shape) < 0.1)
-    frame.insert(0, "respondent", [f"R{i:03d}" for i in range(60)])
-    frame.insert(1, "age", rng.integers(18, 80, 60))
-    frame["comment"] = rng.choice(["fine", "too long, really", "", "n/a"], 60)
-    frame.to_csv(folder / "survey.csv", index=False)
-    return "survey.csv", group
+    answers = np.clip(np.round(profile[group] + rng.normal(0, 0.8, (60, 16))), 1, 7).astype(int)
+    texts = np.where(rng.random(answers.shape) < 0.1, "", answers.astype(str))
+    before = {"respondent": [f"R{i:03d}" for i in range(60)], "age": rng.integers(18, 80, 60)}
+    after = {"comment": rng.choice(["fine", "too long, really", "", "n/a"], 60)}
+    columns = [f"Q{j + 1}" for j in range(16)]
+    return written(folder, "survey.csv", group, texts, columns, "", before, after)
 
 
 def wide(folder):
@@ -197,8 +206,8 @@ def decimal_commas(values, digits=2):
 
 def maxquant_intensities(folder):
     """No LFQ: intensities beside iBAQ, the sum over all samples, names of decoys and flags."""
-    rng, group, log2 = shuffled(101, 40, 300, groups=4)
-    x = np.where(seen_above(rng, log2, 22.0), 2**log2, 0).round().astype(np.int64).T
+    rng, group, values = intensities(101, 40, 300, 22.0, 0, groups=4)
+    x = values.round().astype(np.int64).T
     ids = [("REV__" if j % 37 == 5 else "CON__" if j % 41 == 7 else "") + f"A0A{j:04d}"
            for j in range(300)]  # fmt: skip
     names = [f"{'ctrl' if i < 20 else 'drug'}_{i}" for i in range(40)]
@@ -214,23 +223,23 @@ def maxquant_intensities(folder):
 
 def decoys_by_name(folder):
     """Decoys that no column flags."""
-    rng, group, log2 = shuffled(102, 21, 200)
-    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
+    _, group, x = intensities(102, 21, 200, 21.5, 0)
     ids = [("REV__" if j % 37 == 5 else "") + f"A0A{j:04d}" for j in range(200)]
     before = {"Majority protein IDs": ids, "Gene names": [f"G{j}" for j in range(200)]}
     options = "--transpose --drop-rows 'Majority protein IDs=REV__*' --log2"
-    return written(folder, "lfq.tsv", group, x, "LFQ intensity run{:02d}", options, before)
+    return written(
+        folder, "lfq.tsv", group, x.round().T, "LFQ intensity run{:02d}", options, before
+    )
 
 
 def diann_paths(folder):
     """Columns named by paths, beside counts of sequences."""
-    rng, group, log2 = shuffled(103, 36, 180, level=20.0)
-    values = np.where(seen_above(rng, log2, 19.0), 2**log2, np.nan).T
+    rng, group, x = intensities(103, 36, 180, 19.0, level=20.0)
     before = {"Protein.Group": [f"P{j:05d}" for j in range(180)]}
     before["N.Sequences"] = rng.integers(1, 30, 180)
     columns = [f"/mnt/data/run 7/{i:02d}_plasma.mzML.dia" for i in range(36)]
     options = "--columns '*.dia' --transpose --log2"
-    return written(folder, "report.pg_matrix.tsv", group, values, columns, options, before)
+    return written(folder, "report.pg_matrix.tsv", group, x.T, columns, options, before)
 
 
 def spectronaut(folder):
@@ -246,8 +255,8 @@ def spectronaut(folder):
 
 
 def fragpipe(folder):
-    rng, group, log2 = shuffled(105, 20, 250, groups=2)
-    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).T
+    rng, group, values = intensities(105, 20, 250, 21.5, 0, groups=2)
+    x = values.T
     before = {"Protein": [f"sp|P{j:05d}|X_HUMAN" for j in range(250)]}
     before["Protein Length"] = rng.integers(80, 900, 250)
     kinds = {"Spectral Count": rng.integers(0, 40, x.shape), "Intensity": x}
@@ -259,8 +268,8 @@ def fragpipe(folder):
 
 def proteome_discoverer(folder):
     """Excel, a flag that says True, abundances twice."""
-    rng, group, log2 = shuffled(106, 16, 150, groups=2)
-    x = np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T
+    rng, group, values = intensities(106, 16, 150, 21.5, groups=2)
+    x = values.T
     before = {"Accession": [f"P{j:05d}" for j in range(150)]}
     before["# Peptides"] = rng.integers(1, 50, 150)
     before["Contaminant"] = np.arange(150) % 50 == 0
@@ -288,10 +297,9 @@ def french(folder):
     rng, group, values = shuffled(108, 50, 25, level=5.0, spread=1.0, share=0.5, noise=0.5)
     texts, lost = decimal_commas(values), ~seen_above(rng, values, 4.0, 0.4)
     texts[lost] = rng.choice(["ND", "<LOQ"], lost.sum())
-    lines = ["Echantillon;" + ";".join(f"acide {j}" for j in range(25)), ";mg/l" * 25]
-    lines += [f"E{i};" + ";".join(row) for i, row in enumerate(texts)]
-    (folder / "acides.csv").write_text("\n".join(lines) + "\n", encoding="ascii")
-    return "acides.csv", group, ""
+    texts = np.vstack([["mg/l"] * 25, texts])
+    before = {"Echantillon": ["", *(f"E{i}" for i in range(50))]}
+    return written(folder, "acides.csv", group, texts, "acide {}", "", before, sep=";")
 
 
 def unicode_text(folder):
@@ -304,21 +312,13 @@ def unicode_text(folder):
 
 def merged_cells(folder):
     """A title page, then groups over names over units."""
-    import openpyxl
-
     rng, group, log2 = shuffled(110, 27, 45, level=12.0)
-    seen = seen_above(rng, log2, 11.0)
-    book = openpyxl.Workbook()
-    book.active.append(["This workbook holds areas"])
-    sheet = book.create_sheet("Data")
-    sheet.append(["Sample", "Amino acids", *[None] * 19, "Lipids", *[None] * 24])
-    sheet.merge_cells(start_row=1, start_column=2, end_row=1, end_column=21)
-    sheet.append([None, *(f"c{j}" for j in range(45))])
-    sheet.append([None, *["µM"] * 45])
-    for i in range(27):
-        cells = (float(2 ** log2[i, j]) if seen[i, j] else "<LOD" for j in range(45))
-        sheet.append([f"m{i}", *cells])
-    book.save(folder / "merged.xlsx")
+    values = np.where(seen_above(rng, log2, 11.0), (2**log2).astype(object), "<LOD")
+    lines = [["Sample", "Amino acids", *[None] * 19, "Lipids", *[None] * 24]]
+    lines += [[None, *(f"c{j}" for j in range(45))], [None, *["µM"] * 45]]
+    lines += [[f"m{i}", *row] for i, row in enumerate(values)]
+    title = [["This workbook holds areas"]]
+    workbook(folder / "merged.xlsx", ["B1:U1"], Sheet=title, Data=lines)
     return "merged.xlsx", group, "--log2"
 
 
@@ -352,21 +352,19 @@ def log_tpm(folder):
 
 def tpm(folder):
     """Each gene hardly skewed, all together over five decades."""
-    rng, group, log2 = shuffled(116, 30, 2000, level=3.0, spread=2.5, share=0.08)
-    values = np.where(seen_above(rng, log2, 0.0), 2**log2, 0).round(2).T
+    rng, group, x = intensities(116, 30, 2000, 0.0, 0, level=3.0, spread=2.5, share=0.08)
     before = {"Geneid": [f"ENSG{j}.3" for j in range(2000)]}
     before["Length"] = rng.integers(300, 9000, 2000)
     options = "--transpose --drop Length --log2"
-    return written(folder, "tpm.txt", group, values, "SRR{}", options, before)
+    return written(folder, "tpm.txt", group, x.round(2).T, "SRR{}", options, before)
 
 
 def unnamed_genes(folder):
     """Counts as R writes them: accessions in front, no name over them."""
     rng, group, log2 = shuffled(117, 22, 1500, groups=2, level=5.0, spread=3.0, share=0.1)
-    frame = pd.DataFrame(rng.poisson(2 ** np.clip(log2, -9, 18)).T).add_prefix("S")
-    frame.index = [f"ENSMUSG{j:011d}" for j in range(1500)]
-    frame.to_csv(folder / "counts.csv")
-    return "counts.csv", group, "--transpose --log1p"
+    counts = rng.poisson(2 ** np.clip(log2, -9, 18)).T
+    before = {"": [f"ENSMUSG{j:011d}" for j in range(1500)]}
+    return written(folder, "counts.csv", group, counts, "S{}", "--transpose --log1p", before)
 
 
 def dense_counts(folder):
@@ -419,21 +417,21 @@ def clinic(folder):
 
 def lists_of_numbers(folder):
     """MaxQuant: one number for each protein of a group, beside intensities."""
-    rng, group, log2 = shuffled(201, 24, 250)
-    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round().T
+    rng, group, x = intensities(201, 24, 250, 21.5, 0)
     counts = rng.integers(3, 40, 250)
     several = [f"{c};{c - 2}" if j % 3 == 0 else f"{c}" for j, c in enumerate(counts)]
     before = {"Protein IDs": [f"P{10000 + j};Q{j}" for j in range(250)]}
     before |= {"Peptide counts (all)": several, "Sequence lengths": several, "Peptides": counts}
     after = {"Evidence IDs": [f"{j};{j + 7};{j + 9}" for j in range(250)]}
     options = "--columns 'LFQ intensity *' --transpose --missing-value 0 --log2"
-    return written(folder, "lists.txt", group, x, "LFQ intensity {:02d}", options, before, after)
+    x, columns = x.round().T, "LFQ intensity {:02d}"
+    return written(folder, "lists.txt", group, x, columns, options, before, after)
 
 
 def pools_and_blanks(folder):
     """Peak areas of samples, pools and blanks; a delimiter after the last column."""
-    rng, group, log2 = shuffled(202, 24, 200)
-    x = np.where(seen_above(rng, log2, 21.5), 2**log2, 0).round()
+    rng, group, x = intensities(202, 24, 200, 21.5, 0)
+    x = x.round()
     pools = np.tile(x.mean(0), (4, 1)) * 2.0 ** rng.normal(0, 0.1, (4, 200))
     blanks = np.where(rng.random((2, 200)) < 0.8, 0, 1000.0)
     names = [f"S{i:02d}" for i in range(24)] + [f"QC_pool_{i}" for i in range(4)]
@@ -499,16 +497,12 @@ def genes_that_come_again(folder):
 
 def known_above_the_names(folder):
     """Excel: groups and boxes over the samples, pathways beside the metabolites."""
-    rng, group, log2 = shuffled(207, 30, 120)
+    _, group, x = intensities(207, 30, 120, 21.5)
     lines = [["", "", "CLIENT_IDENTIFIER", *(f"c{i}" for i in range(30))],
              ["", "", "BOX NUMBER", *(i // 9 for i in range(30))],
              ["PATHWAY_SORTORDER", "BIOCHEMICAL", "HMDB",
               *(f"A-{i}" for i in range(30))]]  # fmt: skip
-    seen = seen_above(rng, log2, 21.5)
-    for j in range(120):
-        values = [
-            v if s else None for v, s in zip((2 ** log2[:, j]).round(), seen[:, j], strict=True)
-        ]
+    for j, values in enumerate(x.round().T):
         lines.append([j + 1, f"metabolite {j}", f"HMDB{j:05d}", *values])
     pd.DataFrame(lines).to_excel(folder / "known.xlsx", index=False, header=False)
     return "known.xlsx", group, "--transpose --log2"
@@ -563,24 +557,16 @@ def diann_main_report_text(folder):
 
 def merged_groups_and_statistics(folder):
     """Groups in merged cells over six samples each, then statistics with nothing above them."""
-    import openpyxl
-
-    rng, group, log2 = shuffled(303, 24, 90, groups=4)
+    rng, group, x = intensities(303, 24, 90, 21.5, groups=4)
     order = np.argsort(group, kind="stable")
-    seen = seen_above(rng, log2, 21.5)
-    book = openpyxl.Workbook()
-    sheet = book.active
     heads = ["Ctrl", "DrugA", "DrugB", "Both"]
-    sheet.append([None, *(heads[i // 6] if i % 6 == 0 else None for i in range(24))])
-    sheet.append(["Protein", *(f"r{i + 1}" for _ in range(4) for i in range(6)),
-                  "Mean", "CV [%]", "p-value"])  # fmt: skip
-    for g in range(4):
-        sheet.merge_cells(start_row=1, start_column=2 + 6 * g, end_row=1, end_column=7 + 6 * g)
-    for j in range(90):
-        values = [float(2 ** log2[i, j]) if seen[i, j] else None for i in order]
-        mean = float(np.mean([v for v in values if v] or [0.0]))
-        sheet.append([f"prot {j}", *values, mean, float(rng.uniform(5, 90)), float(rng.random())])
-    book.save(folder / "groups.xlsx")
+    lines = [[None, *(heads[i // 6] if i % 6 == 0 else None for i in range(24))]]
+    lines += [["Protein", *(f"r{i % 6 + 1}" for i in range(24)), "Mean", "CV [%]", "p-value"]]
+    for j, values in enumerate(x[order].T):
+        statistics = [np.nanmean(values), rng.uniform(5, 90), rng.random()]
+        cells = [None if np.isnan(value) else value for value in values]
+        lines.append([f"prot {j}", *cells, *statistics])
+    workbook(folder / "groups.xlsx", ["B1:G1", "H1:M1", "N1:S1", "T1:Y1"], Sheet=lines)
     return "groups.xlsx", group[order], "--transpose --drop Mean --drop p-value --log2"
 
 
