@@ -25,9 +25,8 @@ def suggested(frame, **given):
     """The options and steps that are suggested for a frame."""
     steps = {k: v for k, v in given.items() if k in Preparation.__dataclass_fields__}
     options = {k: v for k, v in given.items() if k not in steps}
-    advice = advise(frame, ReadOptions.of(**options), Preparation(**steps))
-    found: dict = {}
-    for one in advice.suggestions:
+    found = {}
+    for one in advise(frame, ReadOptions.of(**options), Preparation(**steps)).suggestions:
         for name, value in one.changes.items():
             found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
     return found
@@ -37,29 +36,23 @@ UNEVEN = 2.0 ** (RNG.normal(24, 1, (40, 60)) + np.linspace(0, 3, 40)[:, None])
 COUNTS = 1.0 * RNG.poisson(np.outer(np.linspace(1, 9, 60), np.tile([0.1, 1, 1, 90], 8)))
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (RNG.normal(size=(40, 5)), {}),
-        (RNG.normal(25, 2, size=(40, 5)), {}),
-        (RNG.integers(1, 8, (40, 5)), {}),
-        (2.0 ** RNG.normal(24, 1, (40, 60)), {"log2": True}),
-        (UNEVEN, {"log2": True, "normalize": "median"}),
-        (
-            2.0 ** RNG.normal(24, 1, (40, 60)) * (RNG.random((40, 60)) > 0.3),
-            {"missing_value": ("0",), "log2": True},
-        ),
-        (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
-        (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": "std"}),
-        (
-            np.where(RNG.random((40, 5)) < 0.2, -99, RNG.random((40, 5))),
-            {"missing_value": ("-99",)},
-        ),
-        (COUNTS, {"missing_value": ("0",), "log1p": True, "normalize": "total"}),
-    ],
-    ids=["centred", "logarithms", "survey", "intensities", "uneven", "zeros", "skewed", "wide",
-         "coded", "counts"],
-)  # fmt: skip
+MASSES = 2.0 ** RNG.normal(24, 1, (40, 60))
+SUGGESTED = {
+    "centred": (RNG.normal(size=(40, 5)), {}),
+    "logarithms": (RNG.normal(25, 2, size=(40, 5)), {}),
+    "survey": (RNG.integers(1, 8, (40, 5)), {}),
+    "intensities": (MASSES, {"log2": True}),
+    "uneven": (UNEVEN, {"log2": True, "normalize": "median"}),
+    "zeros": (MASSES * (RNG.random((40, 60)) > 0.3), {"missing_value": ("0",), "log2": True}),
+    "skewed": (np.exp(RNG.normal(0, 1.2, (200, 60))), {"log2": True}),
+    "wide": (RNG.normal(0, 1, (40, 5)) * [1, 1, 1, 1, 50], {"scale": "std"}),
+    "coded": (np.where(RNG.random((40, 5)) < 0.2, -99, RNG.random((40, 5))),
+              {"missing_value": ("-99",)}),
+    "counts": (COUNTS, {"missing_value": ("0",), "log1p": True, "normalize": "total"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "expected"), SUGGESTED.values(), ids=SUGGESTED)
 def test_numbers_suggest_what_to_do(values, expected):
     frame = frame_of(values)
     assert suggested(frame) == expected
@@ -70,27 +63,15 @@ def test_names_suggest_which_columns_are_samples():
     names = ["Peptides", *(f"Intensity {i}" for i in "abc"), *(f"LFQ intensity {i}" for i in "abc")]
     frame = frame_of(RNG.normal(25, 1, (40, 7)), names, id_name="Protein IDs")
     frame["Reverse"] = ["+"] + [None] * 39
-    assert suggested(frame) == {
-        "columns": ("LFQ intensity *",), "transpose": True, "drop_rows": ("Reverse=+",),
-    }  # fmt: skip
-    given = {"columns": "Intensity *", "transpose": True, "drop_rows": "Reverse=+"}
-    assert suggested(frame, **given) == {}
+    decoys = {"drop_rows": ("Reverse=+",)}
+    assert suggested(frame) == {"columns": ("LFQ intensity *",), "transpose": True} | decoys
+    assert suggested(frame, columns="Intensity *", transpose=True, drop_rows="Reverse=+") == {}
     # Whoever names the columns and does not transpose clusters the rows: they are centred.
-    assert suggested(frame, columns="LFQ intensity *") == {
-        "center_rows": True, "drop_rows": ("Reverse=+",),
-    }  # fmt: skip
+    assert suggested(frame, columns="LFQ intensity *") == {"center_rows": True} | decoys
     known = frame_of(np.column_stack([RNG.normal(size=9), np.arange(9) % 3]), ["a", "Group"])
     assert suggested(known) == {"drop": ("Group",)}
     compounds = frame_of(RNG.normal(size=(6, 4)), ["m/z", "s1", "s2", "s3"], id_name="Compound")
     assert suggested(compounds) == {"transpose": True, "drop": ("m/z",)}
-
-
-def test_known_classes_are_kept_aside_where_they_are_named():
-    frame = frame_of(np.column_stack([RNG.normal(size=(9, 2)), np.arange(9) % 3]), ["a", "b", "k"])
-    assert advise(frame).table.features == ["a", "b", "k"]
-    advice = advise(frame, labels=("k",))
-    assert advice.table.features == ["a", "b"]
-    assert list(advice.table.labels["k"]) == list(np.arange(9) % 3)
 
 
 @pytest.mark.parametrize("form", ["ENSMUSG{:011d}", "P{:05d}", "P{:05d};Q12345", "sp|Q{:05d}|X_H"])
@@ -117,10 +98,9 @@ def test_controls_are_no_samples():
 def test_a_row_that_sums_up_the_others_is_known_by_its_numbers(measure, name):
     values = RNG.uniform(50, 60, (30, 6))
     below = np.vstack([values, measure(values, axis=0), values.std(axis=0)])
-    frame = frame_of(below, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
-    assert suggested(frame)["drop_rows"] == (f"sample={name}", "sample=SD")
-    shares = frame_of(below / 100, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
-    assert suggested(shares)["drop_rows"] == (f"sample={name}", "sample=SD")
+    for scale in (1, 100):  # numbers and shares
+        frame = frame_of(below / scale, ids=[*(f"s{i}" for i in range(30)), name, "SD"])
+        assert suggested(frame)["drop_rows"] == (f"sample={name}", "sample=SD")
     assert "drop_rows" not in suggested(frame_of(values))
 
 
@@ -148,8 +128,12 @@ def test_a_logarithm_is_due_where_the_noise_grows_with_the_value():
     assert suggested(frame_of(np.log2(1 + 2.0 ** (level + noise)))) == {}
 
 
-def test_a_column_that_names_the_batch_is_no_feature(tmp_path):
+def test_a_column_of_classes_or_batches_is_no_feature(tmp_path):
     frame = frame_of(np.column_stack([RNG.normal(size=(9, 2)), np.arange(9) % 3]), ["a", "b", "p"])
+    assert advise(frame).table.features == ["a", "b", "p"]
+    advice = advise(frame, labels=("p",))
+    assert advice.table.features == ["a", "b"]
+    assert list(advice.table.labels["p"]) == list(np.arange(9) % 3)
     advice = advise(frame, preparation=Preparation(batch="p"))
     assert advice.table.features == ["a", "b"]
     assert "--batch p" in advice.command()

@@ -53,31 +53,33 @@ def test_every_preparation_can_be_undone_and_stored(steps, sparse):
             np.testing.assert_allclose(np.nanstd(dense(X), axis=1), 1)
 
 
-@pytest.mark.parametrize("steps", [{"center_rows": True}, {"zscore_rows": True}])
-def test_a_row_without_values_is_undone_as_one_of_mean_0(steps):
-    table = table_of(np.vstack([VALUES, np.full(3, np.nan)]))
-    fitted, table, X = Preparation(**steps).fit_apply(table)
-    assert np.isnan(X[3]).all()
-    np.testing.assert_array_equal(fitted.undo(np.full((4, 3), 0.25), table)[3], 0.25)
+def test_a_row_without_values_is_undone_as_one_of_mean_0():
+    for steps in ({"center_rows": True}, {"zscore_rows": True}):
+        table = table_of(np.vstack([VALUES, np.full(3, np.nan)]))
+        fitted, table, X = Preparation(**steps).fit_apply(table)
+        assert np.isnan(X[3]).all()
+        np.testing.assert_array_equal(fitted.undo(np.full((4, 3), 0.25), table)[3], 0.25)
 
 
-def test_damaged_preparations_are_refused():
+def test_damaged_or_contradictory_preparations_are_refused():
     steps = Preparation(log2=True, normalize="total", scale="std")
     stored = steps.fit_apply(table_of(VALUES))[0].to_dict()
     for wrong in ([], stored | {"spread": np.ones(2)}, stored | {"unknown": 1}):
         with pytest.raises(TableError, match="of the model is damaged"):
             Preparation.from_dict(wrong, list("abc"))
+    both = {"center_rows": True, "zscore_rows": True}
+    for wrong in ({"scale": "log"}, {"log1p": True, "log2": True}, both):
+        with pytest.raises(TableError):
+            Preparation(**wrong)
 
 
-@DENSE_OR_SPARSE
-def test_scaling_keeps_zero_as_the_reference(sparse):
-    fitted, _, X = Preparation(log1p=True, scale="std").fit_apply(table_of(VALUES, sparse=sparse))
-    assert np.nanmin(dense(X)) > 0
-    np.testing.assert_array_equal(fitted.reference(0.0), np.zeros(3))
-    np.testing.assert_allclose(fitted.undo(fitted.reference(2.0)), 2.0)
-
-
-def test_centring_makes_the_mean_the_reference():
+def test_scaling_keeps_zero_and_centring_makes_the_mean_the_reference():
+    for sparse in (False, True):
+        table = table_of(VALUES, sparse=sparse)
+        fitted, _, X = Preparation(log1p=True, scale="std").fit_apply(table)
+        assert np.nanmin(dense(X)) > 0
+        np.testing.assert_array_equal(fitted.reference(0.0), np.zeros(3))
+        np.testing.assert_allclose(fitted.undo(fitted.reference(2.0)), 2.0)
     fitted, _, X = Preparation(center=True, scale="std").fit_apply(table_of(VALUES))
     np.testing.assert_allclose(np.nanmean(X, axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(X, axis=0), 1)
@@ -103,10 +105,8 @@ def test_columns_of_a_new_table_are_matched_by_name():
     out = matched("a", "absent", "b", "c")
     assert np.isnan(out.values[:, 1]).all()
     np.testing.assert_array_equal(out.values[:, 3], VALUES[:, 0])
-    assert out.notes == [
-        "1 of the model's 4 features are not in the table ('absent') and count as missing in "
-        "every row"
-    ]
+    (note,) = out.notes
+    assert note.startswith("1 of the model's 4 features are not in the table ('absent')")
     table.left_out += [("empty", "no value observed"), ("absent", "text, such as 'x'")]
     out = matched("a", "empty", "c")
     assert np.isnan(out.values[:, 1]).all()
@@ -135,10 +135,8 @@ def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind)
     level = np.nanmedian if kind == "median" else np.nansum
     levels = level(dense(X), axis=1)
     np.testing.assert_allclose(levels, levels[0])
-    small = table_of(VALUES / 100, sparse=sparse)  # in other units
-    np.testing.assert_allclose(
-        dense(Preparation(normalize=kind).fit_apply(small)[2]), dense(X) / 100
-    )
+    _, _, small = Preparation(normalize=kind).fit_apply(table_of(VALUES / 100, sparse=sparse))
+    np.testing.assert_allclose(dense(small), dense(X) / 100)  # the same in other units
     # A new row is brought to the level of the fitted ones by its own entries.
     new = table_of(np.array([[100.0, np.nan, 300.0]]))
     np.testing.assert_allclose(level(fitted.apply(new)), levels[0])
@@ -150,14 +148,9 @@ def test_normalised_rows_have_the_same_level_over_observed_entries(sparse, kind)
 
 def test_steps_are_options_of_the_command_line():
     steps = Preparation(log2=True, normalize="median", zscore_rows=True, max_missing=0.5)
-    assert steps.typed() == [
-        "--max-missing", "0.5", "--normalize", "median", "--log2", "--zscore-rows",
-    ]  # fmt: skip
+    options = "--max-missing 0.5 --normalize median --log2 --zscore-rows"
+    assert steps.typed() == options.split()
     assert steps.units == "log2, z-score by row"
-    both = {"center_rows": True, "zscore_rows": True}
-    for wrong in ({"scale": "log"}, {"log1p": True, "log2": True}, both):
-        with pytest.raises(TableError):
-            Preparation(**wrong)
 
 
 def test_batches_are_removed_remembered_and_put_back():
@@ -175,12 +168,11 @@ def test_batches_are_removed_remembered_and_put_back():
     again = Preparation.from_dict(fitted.to_dict(), list(fitted.features))
     np.testing.assert_array_equal(again.apply(table), X)
     new = table_of(values[:2])
-    for names, message in (
-        (None, "no column for batch= called 'plate'"),
-        (["p1", "p9"], "Batch p9 was not among those of the fit"),
-        (["p1", None], r"1 row\(s\) have no batch"),
+    for annotations, message in (
+        ({}, "no column for batch= called 'plate'"),
+        ({"plate": ["p1", "p9"]}, "Batch p9 was not among those of the fit"),
+        ({"plate": ["p1", None]}, r"1 row\(s\) have no batch"),
     ):
-        if names:
-            new.annotations["plate"] = names
+        new.annotations.update(annotations)
         with pytest.raises(TableError, match=message):
             again.apply(new)
