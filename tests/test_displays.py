@@ -49,28 +49,28 @@ def close_figures():
     plt.close("all")
 
 
-def test_every_display_draws_on_given_axes(model, search, data):
-    _, axes = plt.subplots(1, 6)
-    makers = [
-        lambda m, **look: LossPathDisplay.from_estimator(m, **look),
-        lambda m, **look: MissingnessDisplay.from_estimator(m, data, **look),
-        lambda m, **look: ClustersDisplay.from_estimator(m, data, **look),
-        lambda m, **look: CentersDisplay.from_estimator(m, data, **look),
-        lambda m, **look: InstabilityDisplay.from_estimator(m, **look),
-        lambda m, **look: FlowDisplay.from_estimator(m, data, **look),
-    ]
-    for make, fitted, ax in zip(makers, [model] * 4 + [search] * 2, axes, strict=True):
-        display = make(fitted, ax=ax)
-        assert display.ax_ is ax
-        assert display.figure_ is ax.figure
-        assert ax.get_title(loc="left")
-        assert display.plot() is display
-        assert display.ax_ is not ax
-        with pytest.raises(NotFittedError):
-            make(type(fitted)())
-    for display in ClustersDisplay, CentersDisplay, MissingnessDisplay:
-        ax = axes[0]
-        assert display.from_predictions(data, model.labels_, ax=ax).ax_ is ax
+@pytest.mark.parametrize(
+    "kind",
+    [LossPathDisplay, MissingnessDisplay, ClustersDisplay, CentersDisplay, InstabilityDisplay,
+     FlowDisplay],
+)  # fmt: skip
+def test_every_display_draws_on_given_axes(kind, model, search, data):
+    fitted = search if kind in (InstabilityDisplay, FlowDisplay) else model
+    table = () if kind in (LossPathDisplay, InstabilityDisplay) else (data,)
+    ax = plt.subplots()[1]
+    display = kind.from_estimator(fitted, *table, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert ax.get_title(loc="left")
+    assert display.plot() is display
+    assert display.ax_ is not ax
+    with pytest.raises(NotFittedError):
+        kind.from_estimator(type(fitted)(), *table)
+    if hasattr(kind, "from_predictions"):
+        assert kind.from_predictions(data, model.labels_, ax=ax).ax_ is ax
+
+
+def test_the_loss_of_the_best_start_is_a_line(model, data):
     display = LossPathDisplay.from_estimator(model, color="red")
     assert len(display.line_.get_ydata()) == model.n_iter_
     assert display.line_.get_color() == "red"
@@ -99,9 +99,6 @@ def test_missing_share_against_the_mean_has_its_peak_at_the_reference(model, dat
     np.testing.assert_array_equal(same.feature_mean, display.feature_mean)
 
 
-# --- the rows -------------------------------------------------------------------------------------
-
-
 def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
     other = MNARKMeans(5, lam=0.5, random_state=1).fit(data)
     for draw in (
@@ -112,6 +109,12 @@ def test_the_labels_colour_the_rows_and_do_not_place_them(model, data):
         np.testing.assert_array_equal(display.points, draw(model).points)
         sizes = [len(part.get_offsets()) for part in display.points_]
         assert sizes == np.bincount(other.labels_).tolist()
+    display = ClustersDisplay.from_estimator(model, data)
+    for cluster, part in enumerate(display.points_):  # rows that are not sure are faint
+        sure = display.confidence[display.labels == cluster]
+        np.testing.assert_allclose(part.get_facecolors()[:, 3], 0.1 + 0.65 * sure**2)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == [f"{i} ({(model.labels_ == i).sum()})" for i in range(2)]
 
 
 def test_rows_with_few_values_are_drawn_towards_the_middle():
@@ -124,30 +127,19 @@ def test_rows_with_few_values_are_drawn_towards_the_middle():
     assert np.median(distance[:20]) < 0.9 * np.median(distance[20:])
 
 
-def test_rows_that_are_not_sure_are_faint(model, data):
-    display = ClustersDisplay.from_estimator(model, data)
-    for cluster, part in enumerate(display.points_):
-        sure = display.confidence[display.labels == cluster]
-        np.testing.assert_allclose(part.get_facecolors()[:, 3], 0.1 + 0.65 * sure**2)
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == [f"{i} ({(model.labels_ == i).sum()})" for i in range(2)]
-
-
 def test_sparse_rows_and_coded_gaps_give_the_same_pictures(data):
     filled = np.nan_to_num(data)
-    gaps = np.where(filled == 0, np.nan, filled)
-    dense = MNARKMeans(2, lam=0.5, random_state=0).fit(gaps)
-    a, b = ClustersDisplay.from_estimator(dense, gaps), CentersDisplay.from_estimator(dense, gaps)
-    for X, code in ((sp.csr_matrix(filled), np.nan), (filled, 0)):
-        other = MNARKMeans(2, lam=0.5, missing_values=code, random_state=0).fit(X)
-        display = ClustersDisplay.from_estimator(other, X)
-        np.testing.assert_allclose(a.points, display.points, atol=1e-6)
-        np.testing.assert_allclose(a.explained, display.explained, atol=1e-9)
-        share = CentersDisplay.from_estimator(other, X).missing_share
-        np.testing.assert_allclose(b.missing_share, share)
-
-
-# --- the centres ----------------------------------------------------------------------------------
+    tables = (np.where(filled == 0, np.nan, filled), sp.csr_matrix(filled), filled)
+    pictures = []
+    for X, code in zip(tables, (np.nan, np.nan, 0), strict=True):
+        model = MNARKMeans(2, lam=0.5, missing_values=code, random_state=0).fit(X)
+        rows, centers = (
+            kind.from_estimator(model, X) for kind in (ClustersDisplay, CentersDisplay)
+        )
+        pictures.append((rows.points, rows.explained, centers.missing_share))
+    for picture in pictures[1:]:
+        for part, expected, atol in zip(picture, pictures[0], (1e-6, 1e-9, 1e-9), strict=True):
+            np.testing.assert_allclose(part, expected, atol=atol)
 
 
 def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
@@ -170,8 +162,9 @@ def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
 
 
 def test_names_come_from_the_frame_keep_both_ends_and_are_no_mathematics(data):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(data, columns=["a", "$\\bad", "LFQ " * 9 + "1", "LFQ " * 9 + "2"])
+    frame = pytest.importorskip("pandas").DataFrame(
+        data, columns=["a", "$\\bad", "LFQ " * 9 + "1", "LFQ " * 9 + "2"]
+    )
     model = MNARKMeans(2, lam=0.5, random_state=0).fit(frame)
     display = CentersDisplay.from_estimator(model, frame)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
@@ -179,16 +172,10 @@ def test_names_come_from_the_frame_keep_both_ends_and_are_no_mathematics(data):
     assert max(map(len, names)) <= 24
     assert [name[-1] for name in names[2:]] == ["1", "2"]
     display.figure_.canvas.draw()
-
-
-def test_wide_models_show_the_features_that_differ_most():
-    centers = np.zeros((2, 100))
+    centers = np.zeros((2, 100))  # of many features those that differ most are shown
     centers[1, [7, 50]] = 3.0
     display = CentersDisplay(centers=centers, max_features=2).plot()
     assert list(display.shown_) == [7, 50]
-
-
-# --- rows that move -------------------------------------------------------------------------------
 
 
 def side(ribbon, end):

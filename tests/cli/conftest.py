@@ -16,7 +16,8 @@ def frame():
     X = np.abs(centers[np.arange(60) % 2] + rng.normal(size=(60, 5)) * 0.6)
     X[rng.random(X.shape) < 0.9 * np.exp(-(X**2))] = np.nan
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d", "e"])
-    frame.insert(0, "sample", [f"s{i}" for i in range(60)])
+    odd = ["=1+1", "+x", "@y", "-z", "007"]  # names are written as they are
+    frame.insert(0, "sample", [*odd, *(f"s{i}" for i in range(5, 60))])
     return frame.assign(kind=np.where(np.arange(60) % 2, "odd", "even"))
 
 

@@ -1,6 +1,7 @@
 """`mnarkmeans compare` and `demo`: other methods on the same rows."""
 
 import json
+from unittest import mock
 
 import numpy as np
 from commands import FILES, do, names, rows
@@ -13,20 +14,19 @@ from mnarkmeans.metrics import clustering_error_rate
 
 
 def test_compare_with_known_classes_and_output(tables, tmp_path):
+    out = tmp_path / "out"
     done = do(
         "compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,mean",
-        "--methods", "zero,mice", "--without", "mean,mice", "--json", "-o", tmp_path / "out",
+        "--methods", "zero,mice", "--without", "mean,mice", "--json", "-o", out,
     )  # fmt: skip
     found = {m["method"]: m for m in json.loads(done.out)["methods"]}
     assert set(found) == {"mnarkmeans", "kpod", "zero"}
     assert found["mnarkmeans"]["cer"] < 0.1
-    more = {"comparison.csv", "comparison_labels.csv"}
-    assert names(tmp_path / "out") == FILES | more
-    assert rows(tmp_path / "out" / "comparison.csv")[0][:2] == ["method", "cer"]
-    assert rows(tmp_path / "out" / "comparison_labels.csv")[0] == [
-        "id", "class", "mnarkmeans", "kpod", "zero"
-    ]  # fmt: skip
-    assert "Methods compared" in (tmp_path / "out" / "report.html").read_text()
+    assert names(out) == FILES | {"comparison.csv", "comparison_labels.csv"}
+    assert rows(out / "comparison.csv")[0][:2] == ["method", "cer"]
+    columns = rows(out / "comparison_labels.csv")[0]
+    assert columns == ["id", "class", "mnarkmeans", "kpod", "zero"]
+    assert "Methods compared" in (out / "report.html").read_text()
     assert names(tmp_path) == {"out"}
 
 
@@ -67,12 +67,9 @@ def test_the_demo_names_only_files_that_stay(tmp_path):
     assert names(tmp_path) == {"shown"}
 
 
-def absent():
-    raise ImportError('stepmix is not installed. Install it with: pip install "mnarkmeans[rivals]"')
-
-
 def test_a_method_that_is_not_installed_is_named_with_the_command():
+    absent = ImportError('stepmix is not installed: pip install "mnarkmeans[rivals]"')
     found = Comparison(None)
-    found.add("gmm", **run_one(absent, np.zeros((3, 2))))
+    found.add("gmm", **run_one(mock.Mock(side_effect=absent), np.zeros((3, 2))))
     assert found.notes()[0].endswith('not installed: run pip install "mnarkmeans[rivals]"')
     assert found.table()[1][0][1] == "not installed"

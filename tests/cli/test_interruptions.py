@@ -28,10 +28,8 @@ def large(tmp_path_factory):
 
 
 def start(*arguments, cwd):
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
+    command, pipe = [*COMMAND, *map(str, arguments)], subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True)
 
 
 def wait_for(process, happened):
@@ -94,8 +92,7 @@ def test_select_goes_on_where_it_stopped(tmp_path, tables):
     (parts / "k4.npz").rmdir()
     mark(parts / "k2.npz", "k2/seconds", np.full(3, 12345.0))
     finished = shutil.copytree(parts, tmp_path / "finished")
-    # Another job starts from the beginning.
-    for prepared, times in (["--scale", "std"], 0), ([], 3):
+    for prepared, times in (["--scale", "std"], 0), ([], 3):  # another job, this one
         do(*arguments, *prepared, cwd=tmp_path)
         text = (tmp_path / "out" / "selection.csv").read_text()
         assert text.count("12345.0") == times
