@@ -12,6 +12,7 @@ import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -90,7 +91,7 @@ def downloaded(page, name):
     return Path(waiting.value.path())
 
 
-@pytest.mark.parametrize("make", [maxquant, tenx])
+@pytest.mark.parametrize("make", [two_headers, tenx])
 def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp_path, make):
     name, group = make(tmp_path)
     drop(page, tmp_path / name)
@@ -107,6 +108,13 @@ def test_a_file_reaches_its_groups_with_one_number_typed_and_one_click(page, tmp
         assert waiting.value.suggested_filename.endswith(kind.lower())
     with zipfile.ZipFile(downloaded(page, "")) as archive:
         assert {"labels.csv", "report.html", "model.json"} <= {*archive.namelist()}
+    # The model labels a second file and fills the first.
+    page.set_input_files("#second", str(tmp_path / name))
+    page.locator("#downloads a", has_text="-labels.csv").wait_for(timeout=SECONDS)
+    page.go_back()
+    page.wait_for_selector("#actions:not([hidden])", timeout=SECONDS)
+    page.click("#fill")
+    page.locator("#downloads a", has_text="filled").wait_for(timeout=SECONDS)
 
 
 def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
@@ -128,9 +136,8 @@ def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
             if run["number"] in groups and run["state"] not in ("waiting", "running"):
                 name, group = groups.pop(run["number"])
                 assert run["state"] == "done", (name, run["error"])
-                labels = pd.read_csv(
-                    io.BytesIO(get(address, f"runs/{run['number']}/files/labels.csv"))
-                )
+                labels = get(address, f"runs/{run['number']}/files/labels.csv")
+                labels = pd.read_csv(io.BytesIO(labels))
                 assert adjusted_rand_score(group, labels["cluster"]) > 0.9, name
         time.sleep(0.2)
 
@@ -159,18 +166,18 @@ def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
     changed.filter(has_text="16 of 32 rows").wait_for(timeout=SECONDS)
 
 
-@pytest.mark.parametrize("clusters", ["3", "2:4"])
-def test_the_command_has_options_that_its_verb_knows(address, tmp_path, capsys, clusters):
+def test_the_command_has_options_that_its_verb_knows(address, tmp_path, capsys):
     from mnarkmeans.cli._main import run
 
-    given = {"clusters": clusters, "batch": "run", "labels": "kind", "as_is": True}
+    given = {"file": post(address, "files?name=absent.csv", b"a,b\n1,2\n")["file"]}
+    given |= {"batch": "run", "labels": "kind", "as_is": True}
     given |= {"lam": "1", "reference": "1", "starts": "1", "seed": "1"}
     given |= {"settings": {"log2": True, "normalize": "median", "max_missing": 0.5}}
-    given["file"] = post(address, "files?name=absent.csv", b"a,b\n1,2\n")["file"]
-    words = post(address, "command", given)["command"].split()
-    assert len([word for word in words if word.startswith("--")]) == 10
-    assert run([*words[1:-1], str(tmp_path / "out")]) == 2  # options come first: only the file
-    assert capsys.readouterr().err == "error: there is no file absent.csv\n"  # is missed
+    for clusters in ("3", "2:4"):
+        words = post(address, "command", given | {"clusters": clusters})["command"].split()
+        assert len([word for word in words if word.startswith("--")]) == 10
+        assert run([*words[1:-1], str(tmp_path / "out")]) == 2  # options come first: only the file
+        assert capsys.readouterr().err == "error: there is no file absent.csv\n"  # is missed
 
 
 def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
@@ -228,19 +235,6 @@ def test_a_run_is_stopped_within_a_second_and_a_second_window_sees_it(page, tmp_
     last.get_by_text("stopped").wait_for(timeout=SECONDS)
 
 
-def test_the_model_labels_a_second_file_and_fills_the_first(page, tmp_path):
-    name, group = two_headers(tmp_path)
-    drop(page, tmp_path / name)
-    cluster(page, len(set(group)))
-    assert adjusted_rand_score(group, pd.read_csv(downloaded(page, "labels.csv"))["cluster"]) > 0.9
-    page.set_input_files("#second", str(tmp_path / name))
-    page.locator("#downloads a", has_text="-labels.csv").wait_for(timeout=SECONDS)
-    page.go_back()
-    page.wait_for_selector("#actions:not([hidden])", timeout=SECONDS)
-    page.click("#fill")
-    page.locator("#downloads a", has_text="filled").wait_for(timeout=SECONDS)
-
-
 def test_keyboard_alone(page, tmp_path):
     """From the file to the labels. The dialog that opens is the operating system's: a driver sees
     that it is asked for, and answers in its place."""
@@ -259,7 +253,7 @@ def test_keyboard_alone(page, tmp_path):
         page.evaluate("getComputedStyle(document.querySelector('section')).borderColor")
     )
     choosers = []
-    page.on("filechooser", lambda chooser: choosers.append(chooser))
+    page.on("filechooser", choosers.append)
     for _ in range(20):  # a busy browser may miss a key
         page.keyboard.press("Space")
         page.wait_for_timeout(500)
@@ -292,17 +286,17 @@ def test_names_from_the_data_are_text(page, tmp_path):
     assert page.title() != "taken"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(browser, address, tmp_path, scheme):
-    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(address)
+def test_it_fits_a_phone(browser, address, tmp_path):
     name, _ = maxquant(tmp_path)
-    drop(page, tmp_path / name)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
-    context.close()
+    for scheme in ("light", "dark"):
+        size = {"width": 390, "height": 800}
+        page = browser.new_page(viewport=size, color_scheme=scheme)
+        page.goto(address)
+        drop(page, tmp_path / name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
+        page.close()
 
 
 # --- strangers --------------------------------------------------------------------------------
@@ -335,14 +329,10 @@ def test_without_the_token_or_from_elsewhere_nothing_is_answered(address):
     host = address.rsplit("/", 2)[0]
     assert answer(address)[0] == 200
     for url, headers in [
-        (host + "/", {}),
-        (host + "/wrong/", {}),
-        (address[:-2] + "/", {}),
-        (address, {"Host": "example.org"}),
-        (address, {"Origin": "http://example.org"}),
-        (address, {"Origin": "null"}),
-        (address + "runs", {"Host": "127.0.0.1:1"}),
-    ]:
+        (host + "/", {}), (host + "/wrong/", {}), (address[:-2] + "/", {}),
+        (address, {"Host": "example.org"}), (address, {"Origin": "http://example.org"}),
+        (address, {"Origin": "null"}), (address + "runs", {"Host": "127.0.0.1:1"}),
+    ]:  # fmt: skip
         status, _, content = answer(url, **headers)
         assert (status, content) == (403, b"Refused."), (url, headers)
 
@@ -352,15 +342,12 @@ def test_an_upload_that_is_too_large_is_refused_with_a_sentence(tmp_path, monkey
 
     monkeypatch.setattr(_server, "LARGEST_UPLOAD", 10)
     app, scope = _server.App(tmp_path, "token", 1), {"type": "http", "query_string": b"name=t.csv"}
-
-    async def receive():
-        return {"type": "http.request", "body": b"a,b\n1,2\n3,4\n"}
-
+    sent = mock.AsyncMock(return_value={"type": "http.request", "body": b"a,b\n1,2\n3,4\n"})
     with (
         ThreadPoolExecutor() as other,  # the driver of the browser has a loop in this one
         pytest.raises(_server.Refused, match="Use the command line") as refusal,
     ):
-        other.submit(lambda: asyncio.run(app.upload(_server.Request(scope, receive)))).result()
+        other.submit(lambda: asyncio.run(app.upload(_server.Request(scope, sent)))).result()
     app.runs.close()
     assert refusal.value.status == 413
     assert not any(tmp_path.iterdir())

@@ -133,9 +133,8 @@ def test_sparse_rows_and_coded_gaps_give_the_same_pictures(data):
     pictures = []
     for X, code in zip(tables, (np.nan, np.nan, 0), strict=True):
         model = MNARKMeans(2, lam=0.5, missing_values=code, random_state=0).fit(X)
-        rows, centers = (
-            kind.from_estimator(model, X) for kind in (ClustersDisplay, CentersDisplay)
-        )
+        rows = ClustersDisplay.from_estimator(model, X)
+        centers = CentersDisplay.from_estimator(model, X)
         pictures.append((rows.points, rows.explained, centers.missing_share))
     for picture in pictures[1:]:
         for part, expected, atol in zip(picture, pictures[0], (1e-6, 1e-9, 1e-9), strict=True):
@@ -162,9 +161,8 @@ def test_the_heatmap_shows_gaps_and_the_distance_from_the_reference(data):
 
 
 def test_names_come_from_the_frame_keep_both_ends_and_are_no_mathematics(data):
-    frame = pytest.importorskip("pandas").DataFrame(
-        data, columns=["a", "$\\bad", "LFQ " * 9 + "1", "LFQ " * 9 + "2"]
-    )
+    columns = ["a", "$\\bad", "LFQ " * 9 + "1", "LFQ " * 9 + "2"]
+    frame = pytest.importorskip("pandas").DataFrame(data, columns=columns)
     model = MNARKMeans(2, lam=0.5, random_state=0).fit(frame)
     display = CentersDisplay.from_estimator(model, frame)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from markupsafe import escape
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans, MNARKMeansCV, MNARMixture, report
@@ -38,26 +39,23 @@ FACTS = {
 }  # fmt: skip
 
 
-def page_of(X, model, **names):
-    return report(model, X, **names).page
-
-
-def fitted(n=300, p=12, k=3, sparse=False):
+def table(n=300, p=12, k=3):
     rng = np.random.default_rng(0)
     centers = np.where(rng.random((k, p)) < 0.5, 4.0, 0.0)
     X = centers[rng.integers(0, k, n)] + rng.normal(size=(n, p))
     X[rng.random(X.shape) < np.exp(-0.5 * X**2)] = np.nan
     X[:, -1] = 1.0  # no row without an observed value
-    if sparse:
-        X = sp.csr_matrix(np.nan_to_num(X))
-    return X, MNARKMeans(k, lam=0.5, n_init=2, random_state=0).fit(X)
+    return X
+
+
+def page_of(X, k=2, *, lam=0.5, **names):
+    return report(MNARKMeans(k, lam=lam, n_init=2, random_state=0).fit(X), X, **names).page
 
 
 @pytest.fixture(scope="module")
 def page():
-    X, model = fitted()
     page = page_of(
-        X, model, title=HOSTILE, ids=[ROW, *(f"row {i}" for i in range(1, 300))],
+        table(), 3, title=HOSTILE, ids=[ROW, *(f"row {i}" for i in range(1, 300))],
         features=[HOSTILE, *(f"feature {j}" for j in range(1, 12))],
         annotations={HOSTILE: [HOSTILE, "b"] * 150, "age": np.arange(300) / 7},
     )  # fmt: skip
@@ -80,7 +78,7 @@ def test_the_page_is_self_contained_and_names_are_escaped_everywhere(html):
 
 
 def test_fifty_thousand_rows_stay_small():
-    page = page_of(*fitted(n=52_000, p=4, k=2))
+    page = page_of(table(n=52_000, p=4, k=2))
     assert len(page["embedding"]["ids"]) == 50_000
     html = render(page)
     assert len(html.encode()) < 5_000_000
@@ -91,7 +89,7 @@ def test_numbers_agree_with_the_model(page):
     assert sum(c["rows"] for c in page["clusters"]) == 300
     far = [row["distance"] for row in page["far"]]
     assert far == sorted(far, reverse=True)
-    sparse = page_of(*fitted(sparse=True))
+    sparse = page_of(sp.csr_matrix(np.nan_to_num(table())), 3)
     assert sparse["data"]["missing_share"] == pytest.approx(page["data"]["missing_share"])
     first, age = page["annotations"]
     assert np.sum(first["counts"]) == np.sum(age["counts"]) == 300
@@ -144,7 +142,7 @@ def test_no_bars_of_confidence_where_nothing_can_be_said():
     outliers = noise.copy()
     outliers[[3, 50]] += 200.0
     for X, level in ((noise, "continuum"), (noise[:6], "too-few"), (outliers, "too-few")):
-        page = page_of(X, MNARKMeans(2, lam=0.0, random_state=0).fit(X))
+        page = page_of(X, lam=0.0)
         assert page["sure"]["level"] == level, page["sure"]
         assert set(page["embedding"]["confidence"]) == {None}
         assert 'class="bars"' not in render(page)
@@ -152,7 +150,7 @@ def test_no_bars_of_confidence_where_nothing_can_be_said():
         "All rows but 2 are in one cluster: the others may be outliers."
     ]
     with pytest.warns(ConvergenceWarning):
-        same = page_of(np.ones((20, 2)), MNARKMeans(3, lam=0.0).fit(np.ones((20, 2))))
+        same = page_of(np.ones((20, 2)), 3, lam=0.0)
     assert same["sure"]["reasons"] == ["All rows are in one cluster."]
 
 
@@ -162,7 +160,7 @@ def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
     X[[3, 30]] = np.nan
     with pytest.warns(MissingDataWarning):
         model = MNARKMeans(2, lam=1.0, random_state=0).fit(X)
-    page = page_of(X, model)
+    page = report(model, X).page
     shown = np.array(page["embedding"]["confidence"], dtype=float)
     np.testing.assert_allclose(shown, confidence(X, model), atol=6e-4)
     assert np.flatnonzero(np.isnan(shown)).tolist() == [3, 30]
@@ -172,9 +170,8 @@ def test_confidence_is_that_of_the_package_with_rows_that_lost_everything():
 
 def test_an_annotation_that_is_the_clustering_and_a_penalty_for_each_feature():
     X = np.random.default_rng(0).normal(size=(90, 3)) + 9.0 * np.arange(90)[:, None] % 27.0
-    model = MNARKMeans(3, lam=np.array([0.0, 0.5, 1.0]), random_state=0).fit(X)
     notes = {"sex": ["f", "m"] * 45, "run": [f"run{i % 3}" for i in range(90)]}
-    page = page_of(X, model, annotations=notes)
+    page = page_of(X, 3, lam=np.array([0.0, 0.5, 1.0]), annotations=notes)
     assert page["sure"]["reasons"][0].startswith("The clusters follow 'run'")
     assert not any("'sex'" in reason for reason in page["sure"]["reasons"])
     assert page["stability"] == [1.0, 1.0, 1.0]
@@ -186,17 +183,14 @@ def test_an_annotation_that_is_the_clustering_and_a_penalty_for_each_feature():
 def test_numbers_of_any_size_and_the_smallest_tables_fit_their_places():
     rng = np.random.default_rng(0)
     for size in (1e-90, 1e10):
-        X = rng.normal(size=(40, 3)) * size
-        html = render(page_of(X, MNARKMeans(2, lam=0.5, random_state=0).fit(X)))
+        html = render(page_of(rng.normal(size=(40, 3)) * size))
         shown = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
         assert not re.search(r">[^<]*\d[eE][+-]?\d\d+[^<]*</(dd|td)>", shown)
-    X = np.arange(8.0)[:, None]
-    assert "Nothing is missing" in render(page_of(X, MNARKMeans(1, lam=1.0).fit(X)))
+    assert "Nothing is missing" in render(page_of(np.arange(8.0)[:, None], 1))
 
 
 def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
-    pd = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
+    pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
     values = rng.integers(1, 5, (60, 3)) + 9 * (np.arange(60)[:, None] % 2)
     values[rng.random(values.shape) < 0.2] = 0
     names = [f"sample {i}" for i in range(60)]
@@ -211,7 +205,7 @@ def test_a_report_from_python_is_saved_and_shown_in_a_notebook(tmp_path):
     inline = made._repr_html_()
     assert inline.startswith('<iframe title="A &amp; B"')
     assert inline.count("<") == 2
-    plain = MNARKMeans(2, lam=0.5, missing_values=0, random_state=0).fit(values)
+    plain = clone(model).fit(values)
     sparse = report(plain, sp.csr_matrix(values, dtype=float), features=["a", "b", "c"]).page
     assert sparse["data"] == made.page["data"]
     assert sparse["charts"] == made.page["charts"]

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import itertools
 import os
 import re
 import shutil
@@ -75,11 +76,12 @@ def desk(browser, file):
         yield open_at()
 
 
-def saved(shown, button, target):
+def saved(shown, name, folder):
+    """A picture as SVG."""
     with shown.expect_download(timeout=10_000) as waiting:
-        shown.locator(button).click()
-    waiting.value.save_as(target)
-    return target
+        shown.locator(f"button.save[data-name={name}][data-kind=svg]").click()
+    waiting.value.save_as(folder / "picture.svg")
+    return (folder / "picture.svg").read_text("utf8")
 
 
 def test_no_errors_no_requests_and_hostile_names_are_text(desk):
@@ -152,8 +154,7 @@ def test_charts_place_their_points(desk):
 def test_numbers_of_any_size_have_no_exponents(opened, tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 3)) * 1e-90
     report(MNARKMeans(2, lam=0.5, random_state=0).fit(X), X, tmp_path / "tiny.html")
-    shown = opened(file=tmp_path / "tiny.html")
-    texts = shown.locator("svg text").all_text_contents()
+    texts = opened(file=tmp_path / "tiny.html").locator("svg text").all_text_contents()
     assert any("× 10⁻⁹" in text for text in texts)
     assert not any(re.search(r"\de[+-]?\d", text) for text in texts)
 
@@ -204,40 +205,34 @@ def names_of(shown, buttons):
     return shown.locator(buttons).evaluate_all("all => all.map(b => b.dataset.name)")
 
 
-def test_every_plot_gives_its_numbers(opened):
+def test_every_plot_gives_its_numbers_and_every_picture_can_be_saved(opened):
     shown = opened()
     names = names_of(shown, "button.download")
     assert len(names) == len(set(names)) == 14
     for what in ("figure", "table:not(.facts)"):
         assert shown.locator(f"{what}:not(:has(button.download))").count() == 0
-    for content in collected(shown, (f"button.download[data-name={name}]" for name in names)):
-        rows = list(csv.reader(content.decode("utf-8-sig").splitlines()))
-        assert len(rows) > 1
-        assert len({len(row) for row in rows}) == 1
-
-
-def test_every_picture_can_be_saved(opened):
-    shown = opened()
+    tables = [f"button.download[data-name={name}]" for name in names]
     names = names_of(shown, "button.save[data-kind=svg]")
     drawn = shown.locator("figure:has(svg)").count() + shown.locator("canvas").count()
     assert len(names) == len(set(names)) == drawn == 7
-    buttons = [
-        f"button.save[data-name={name}][data-kind={kind}]"
-        for name in names
-        for kind in ("svg", "png")
-    ]
-    for number, content in enumerate(collected(shown, buttons)):
-        if number % 2 == 0:
-            whole, text = ElementTree.fromstring(content), content.decode()
-            size = [2 * int(float(whole.get(side))) for side in ("width", "height")]
-            assert len(list(whole.iter())) > 10
-            assert "var(" not in text  # of the style sheet
-            assert names[number // 2] != "embedding" or "cluster 0 (" in text  # the legend
-        else:
-            assert content.startswith(b"\x89PNG")
-            assert abs(int.from_bytes(content[16:20]) - size[0]) <= 2
-            assert abs(int.from_bytes(content[20:24]) - size[1]) <= 2
-            assert len(content) > 1000
+    pictures = [[f"button.save[data-name={name}][data-kind={kind}]" for kind in ("svg", "png")]
+                for name in names]  # fmt: skip
+    contents = collected(shown, [*tables, *itertools.chain(*pictures)])
+    for content in itertools.islice(contents, len(tables)):
+        rows = list(csv.reader(content.decode("utf-8-sig").splitlines()))
+        assert len(rows) > 1
+        assert len({len(row) for row in rows}) == 1
+    for name in names:
+        svg, png = next(contents), next(contents)
+        whole = ElementTree.fromstring(svg)
+        assert len(list(whole.iter())) > 10
+        assert b"var(" not in svg  # of the style sheet
+        assert name != "embedding" or b"cluster 0 (" in svg  # the legend
+        assert png.startswith(b"\x89PNG")
+        for side, start in (("width", 16), ("height", 20)):
+            pixels = int.from_bytes(png[start : start + 4])
+            assert abs(pixels - 2 * int(float(whole.get(side)))) <= 2
+        assert len(png) > 1000
 
 
 @pytest.mark.parametrize(("reference", "above"), [(17.5, True), (24.0, False)])
@@ -253,18 +248,14 @@ def test_the_heatmap_shows_centres_beside_the_reference_or_the_mean(
     shown = opened(file=tmp_path / "few.html")
     assert shown.locator("#origin").input_value() == "mean"  # all centres lie on one side
     shown.locator("#origin").select_option("reference")
-    heat = saved(shown, "button.save[data-name=centers][data-kind=svg]", tmp_path / "heat.svg")
-    shades = re.findall(r'height="17" fill="rgb\((\d+),(\d+),(\d+)\)"', heat.read_text("utf8"))
+    heat = saved(shown, "centers", tmp_path)
+    shades = re.findall(r'height="17" fill="rgb\((\d+),(\d+),(\d+)\)"', heat)
     assert len(shades) == 16
     assert all((int(red) > int(blue)) == above for red, _, blue in shades)
-    widths = [
-        float(w) for w in re.findall(r'width="([\d.]+)" height="17" fill="rgb', heat.read_text())
-    ]
+    widths = np.array(re.findall(r'width="([\d.]+)" height="17" fill="rgb', heat), dtype=float)
     expected = 1 - np.array(made.page["centers"]["missing"]).T.ravel()
-    np.testing.assert_allclose(np.array(widths) / max(widths), expected, atol=0.01)
-    rows = saved(shown, "button.save[data-name=embedding][data-kind=svg]", tmp_path / "rows.svg")
-    texts = [e.text for e in ElementTree.parse(rows).iter() if e.tag.endswith("text")]
-    assert any(text.startswith("sample-") for text in texts)
+    np.testing.assert_allclose(widths / max(widths), expected, atol=0.01)
+    assert re.search(r"<text[^>]*>sample-", saved(shown, "embedding", tmp_path))
     shapes = shown.locator("#legend .swatch").evaluate_all("all => all.map(e => e.className)")
     assert len(set(shapes)) == 4
 
@@ -277,23 +268,20 @@ def test_printed_pages_have_heads_colours_and_the_whole_command(opened, scheme):
     seen = shown.evaluate(
         """() => {
           const style = (e) => getComputedStyle(e), all = (q) => [...document.querySelectorAll(q)];
+          const hidden = (q) => all(q).every(e => style(e).display === 'none');
+          const shown = (q) => all(q).every(e => style(e).display !== 'none');
           return {
             heads: all('thead th').every(e => e.innerText.trim() && e.offsetHeight > 0),
-            shown: all('th button').every(e => style(e).display !== 'none'),
             repeated: all('thead').every(e => style(e).display === 'table-header-group'),
             exact: all('.swatch, .meter i, .stack i, .ramp, .gapbox, td.count')
               .every(e => style(e).getPropertyValue('print-color-adjust') === 'exact'),
-            legend: all('#legend button').every(e => style(e).display !== 'none'),
+            buttons: shown('th button, #legend button') && hidden('button.download, button.save'),
             command: all('pre').every(
               e => style(e).whiteSpace === 'pre-wrap' && e.scrollWidth <= e.clientWidth),
-            ground: style(document.body).backgroundColor,
-            buttons: all('button.download, button.save').some(e => style(e).display !== 'none'),
-            wide: document.documentElement.scrollWidth,
+            ground: style(document.body).backgroundColor === 'rgb(255, 255, 255)',
+            narrow: document.documentElement.scrollWidth <= 718,
           }; }"""
     )
-    assert seen.pop("wide") <= 718
-    assert seen.pop("ground") == "rgb(255, 255, 255)"
-    assert not seen.pop("buttons")
     assert all(seen.values()), seen
 
 
