@@ -9,18 +9,15 @@ from mnarkmeans import datasets
 from mnarkmeans.datasets import load_lymphoma, load_usoskin, make_gaussian_clusters
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-def test_polygon_centres_are_the_papers(k):
+def test_polygon_centres_are_the_papers_and_rows_normal_around_them():
     paper = {
         2: [(0, 0), (3, 0)],
         3: [(0, 0), (3, 0), (1.5, 1.5 * np.sqrt(3))],
         4: [(0, 0), (3, 0), (3, 3), (0, 3)],
-    }[k]
-    toy = make_gaussian_clusters(50, 5, k, separation=3.0, random_state=0)
-    np.testing.assert_allclose(toy.centers, np.pad(paper, ((0, 0), (0, 3))), atol=1e-12)
-
-
-def test_rows_are_normal_around_their_centre():
+    }
+    for k, centers in paper.items():
+        toy = make_gaussian_clusters(50, 5, k, separation=3.0, random_state=0)
+        np.testing.assert_allclose(toy.centers, np.pad(centers, ((0, 0), (0, 3))), atol=1e-12)
     toy = make_gaussian_clusters(20_000, 3, 4, cluster_std=0.5, mechanism=None, random_state=0)
     residual = toy.complete - toy.centers[toy.target]
     assert residual.std() == pytest.approx(0.5, rel=0.02)
@@ -81,12 +78,9 @@ def test_usoskin(data_folder):
         load_usoskin(data_folder, preparation="zscore")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_download_is_checked_and_one_that_fails_says_what_to_do(monkeypatch, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lymphoma\.x\.txt is not in"):
         load_lymphoma(tmp_path)
-
-
-def test_a_download_is_checked_and_one_that_fails_says_what_to_do(monkeypatch):
     pooch, retrieve = pytest.importorskip("pooch"), mock.Mock(side_effect=ConnectionError)
     monkeypatch.delenv("MNARKMEANS_DATA", raising=False)
     monkeypatch.setattr(pooch, "retrieve", retrieve)

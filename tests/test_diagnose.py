@@ -21,21 +21,12 @@ def table(mechanism, n=200, **options):
     return make_gaussian_clusters(n, 5, 3, **options).data
 
 
-def intensities(middle=0.0):
-    """Four groups, or features of all intensities, and a draw of what is lost around a middle."""
+def intensities(middle):
+    """Four groups, and a draw of what is lost around a middle."""
     rng = np.random.default_rng(0)
     centers = rng.normal(25, 2.5, size=(4, 12))
     X = centers[rng.integers(4, size=300)] + rng.normal(size=(300, 12))
     return X, rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - middle)))
-
-
-def falling():
-    """Features of all intensities that lose their low values; groups that are in high ones only."""
-    rng = np.random.default_rng(0)
-    groups = 4.0 * np.outer(np.arange(200) % 2, np.arange(40) >= 20)
-    X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(200, 40)) + groups
-    X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 21)))] = np.nan
-    return X[:, (~np.isnan(X)).sum(axis=0) > 5]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +53,7 @@ def test_the_mechanism_that_made_the_gaps_is_the_likeliest(mechanism, found, str
     assert not re.search("significant|p-value|reject|hypothesis", str(diagnosis))
 
 
-def test_detection_limit_suggests_the_minimum():
+def test_values_lost_below_or_above_a_limit_are_called_what_they_are():
     X, lost = intensities(23)
     X[lost] = np.nan
     found = diagnose(X, n_clusters=4)
@@ -70,9 +61,6 @@ def test_detection_limit_suggests_the_minimum():
     assert found.missingness.mechanism == "limit"
     assert "detection limit" in found.advice[0]
     np.testing.assert_array_equal(found.reference, np.nanmin(X, axis=0))
-
-
-def test_gaps_at_high_values_are_called_what_they_are():
     X, kept = intensities(27)
     found = diagnose(np.where(kept, X, np.nan), n_clusters=4)
     assert (found.kind, found.suggested_lam) == ("rising", 0.0)
@@ -80,7 +68,12 @@ def test_gaps_at_high_values_are_called_what_they_are():
 
 
 def test_the_curve_falls_below_a_limit_and_lam_0_is_explained():
-    X = falling()
+    """Features of all intensities lose their low values; groups are in high ones only."""
+    rng = np.random.default_rng(0)
+    groups = 4.0 * np.outer(np.arange(200) % 2, np.arange(40) >= 20)
+    X = rng.normal(np.linspace(18, 30, 40), 1.0, size=(200, 40)) + groups
+    X[rng.random(X.shape) < 1 / (1 + np.exp(2 * (X - 21)))] = np.nan
+    X = X[:, (~np.isnan(X)).sum(axis=0) > 5]
     found = diagnose(X, n_clusters=2)
     assert found.curve.missing_share[0] > 0.8
     assert found.curve.missing_share[-1] < 0.02
@@ -107,14 +100,14 @@ def test_many_zeros_of_a_complete_table_are_mentioned():
 
 
 @pytest.mark.parametrize("mechanism", ["mcar", "mnar0", "limit"])
-@pytest.mark.parametrize("reference", [0.0, "min", None])
-def test_diagnose_and_fit_say_the_same(mechanism, reference):
+def test_diagnose_and_fit_say_the_same(mechanism):
     X = table(mechanism, n=300)
-    found = diagnose(X, reference, n_clusters=3)
-    model = MNARKMeans(3, reference=reference, random_state=1).fit(X)
-    np.testing.assert_array_equal(found.reference, model.reference_)
-    assert found.suggested_lam == found.missingness.lam == model.lam_
-    assert found.missingness.sentence == model.missingness_.sentence == found.advice[0]
+    for reference in (0.0, "min", None):
+        found = diagnose(X, reference, n_clusters=3)
+        model = MNARKMeans(3, reference=reference, random_state=1).fit(X)
+        np.testing.assert_array_equal(found.reference, model.reference_)
+        assert found.suggested_lam == found.missingness.lam == model.lam_
+        assert found.missingness.sentence == model.missingness_.sentence == found.advice[0]
 
 
 def test_tables_and_plot(decaying):
@@ -165,14 +158,9 @@ def test_sparse_is_read_like_dense(decaying):
     assert zeros.missing_share == pytest.approx(dense.missing_share)
 
 
-@pytest.mark.parametrize(
-    "X", [[[1.0, np.nan]], [[1.0, np.nan], [np.nan, 2.0]], [[0.0, np.nan], [0.0, 0.0]]]
-)
-def test_tiny_tables(X):
-    assert str(diagnose(X))
-
-
-def test_empty_rows_and_features_are_counted():
+def test_tiny_tables_and_those_with_empty_rows_and_features():
+    for X in ([[1.0, np.nan]], [[1.0, np.nan], [np.nan, 2.0]], [[0.0, np.nan], [0.0, 0.0]]):
+        assert str(diagnose(X))
     X = ampute(np.random.default_rng(0).normal(size=(60, 4)), "mcar", strength=0.2, rng=0)
     X[0] = np.nan
     X[:, 3] = np.nan

@@ -30,21 +30,15 @@ def assert_same_picture(found, expected, tolerance):
     np.testing.assert_allclose(pdist(found), pdist(expected), rtol=0, atol=tolerance * scale)
 
 
-def test_without_missing_values_it_is_principal_component_analysis(plane):
-    X, _ = plane
+def test_it_is_principal_component_analysis_that_missing_values_hardly_change(plane):
+    X, gaps = plane
     theirs, ours = PCA(2).fit(X), embed(X, 0.7)
     assert_same_picture(ours.points, theirs.transform(X), 1e-6)
     np.testing.assert_allclose(ours.explained, theirs.explained_variance_ratio_, rtol=0.01)
-
-
-def test_missing_values_hardly_move_rows_of_a_plane(plane):
-    X, gaps = plane
-    assert_same_picture(embed(gaps, 0.0).points, embed(X).points, 0.05)
-    np.testing.assert_allclose(embed(gaps, 0.0).explained, embed(X).explained, atol=0.05)
-
-
-def test_lam_one_is_the_table_filled_with_the_reference(plane):
-    _, gaps = plane
+    with_gaps = embed(gaps, 0.0)
+    assert_same_picture(with_gaps.points, ours.points, 0.05)
+    np.testing.assert_allclose(with_gaps.explained, ours.explained, atol=0.05)
+    # With lam = 1 it is that of the table filled with the reference.
     reference = np.nanmean(gaps, axis=0) + 0.5
     filled = np.where(np.isnan(gaps), reference, gaps)
     ours, theirs = embed(gaps, 1.0, reference).points, PCA(2).fit_transform(filled)

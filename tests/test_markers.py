@@ -21,7 +21,7 @@ def table():
     return X, labels
 
 
-def test_what_makes_a_cluster_comes_first(table):
+def test_what_makes_a_cluster_comes_first_and_names_are_kept(table):
     found = cluster_markers(*table, top=2).to_frame()
     assert ((found["low"] < found["effect"]) & (found["effect"] < found["high"])).all()
     first = found[found["cluster"] == 1].set_index("feature")
@@ -30,6 +30,10 @@ def test_what_makes_a_cluster_comes_first(table):
     assert first["effect"].min() > 1.0
     assert first.loc["x2", "mean_inside"] == pytest.approx(23.0, abs=0.5)
     assert first.loc["x5", "observed_inside"] < 0.2
+    X, labels = pd.DataFrame(table[0], columns=list("abcdefgh")), np.array([*"rst"])[table[1]]
+    named = cluster_markers(X, labels, top=1).to_frame()
+    assert named.set_index("cluster").loc["s", "feature"] in ("c", "f")
+    assert list(named)[:6] == ["cluster", "rank", "feature", "effect", "low", "high"]
 
 
 def test_effect_and_interval_of_one_feature_are_those_of_students_t():
@@ -45,13 +49,12 @@ def test_effect_and_interval_of_one_feature_are_those_of_students_t():
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_clusters_of_noise_have_no_markers(size):
     """However few rows they have: what permuted labels would list is left out."""
-    counts = []
-    for seed in range(5):
-        X = np.random.default_rng(seed).normal(size=(200, 300))
-        counts.append(len(cluster_markers(X, np.arange(200) < size).feature))
+    draws = [np.random.default_rng(seed).normal(size=(200, 300)) for seed in range(5)]
+    found = [cluster_markers(X, np.arange(200) < size) for X in draws]
+    counts = [len(markers.feature) for markers in found]
     assert sum(counts) <= 0.01 * 5 * 300
     assert counts.count(0) >= 4
-    assert repr(cluster_markers(X, np.arange(200) < size)).startswith("No markers")
+    assert repr(found[-1]).startswith("No markers")
 
 
 def test_a_feature_seen_once_in_six_samples_does_not_lead():
@@ -80,12 +83,7 @@ def test_sparse_marks_and_shifted_tables_tell_the_same(table):
         np.testing.assert_allclose(found.effect, dense.effect, rtol=1e-6)
 
 
-def test_names_are_kept_and_texts_are_short(table):
-    X, labels = table
-    names = np.array(["one", "two", "three"])[labels]
-    found = cluster_markers(pd.DataFrame(X, columns=list("abcdefgh")), names, top=1).to_frame()
-    assert found.set_index("cluster").loc["two", "feature"] in ("c", "f")
-    assert list(found)[:6] == ["cluster", "rank", "feature", "effect", "low", "high"]
+def test_texts_are_short():
     wide = np.random.default_rng(0).normal(size=(90, 500)) + 9.0 * (np.arange(90) % 3)[:, None]
     many = cluster_markers(wide, np.arange(90) % 3)
     assert len(many.feature) > 900

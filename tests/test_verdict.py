@@ -43,17 +43,26 @@ def test_slices_of_a_gradient_are_no_groups(k):
     assert found.agreement.mean() > 0.75
 
 
-@pytest.mark.parametrize("form", [np.asarray, lambda X: sp.csr_array(np.nan_to_num(X))])
-def test_groups_are_separate_in_any_form(three_groups, form):
-    table = form(three_groups)
-    found = verdict(table, fit(table, 3))
-    assert found.kind == "separate"
-    assert sorted(map(tuple, found.groups)) == [(0,), (1,), (2,)]
-    assert found.sentence.startswith("All 3 clusters are groups of their own")
-    assert all(pair.high < 1 for pair in found.pairs)
-    assert "pairs" not in repr(found)
-    assert len(repr(found)) < 300
-    json.dumps(found.to_dict(), allow_nan=False)
+def test_groups_are_separate_in_any_form_with_the_same_verdict_for_the_same_seed(three_groups):
+    steps, verdicts = [], []
+    for table in (three_groups, three_groups, sp.csr_array(np.nan_to_num(three_groups))):
+        found = verdict(table, fit(table, 3), progress=lambda *step: steps.append(step))
+        assert found.kind == "separate"
+        assert sorted(map(tuple, found.groups)) == [(0,), (1,), (2,)]
+        assert found.sentence.startswith("All 3 clusters are groups of their own")
+        assert all(pair.high < 1 for pair in found.pairs)
+        assert "pairs" not in repr(found)
+        assert len(repr(found)) < 300
+        json.dumps(found.to_dict(), allow_nan=False)
+        verdicts.append(found)
+    np.testing.assert_array_equal(verdicts[0].confidence, verdicts[1].confidence)
+    assert verdicts[0].pairs == verdicts[1].pairs
+    assert steps == 3 * [(i, 10) for i in range(1, 11)]
+    mixture = MNARMixture(3, mechanism="mcar", random_state=0).fit(three_groups)
+    with pytest.raises(TypeError, match="k-means of this package"):
+        verdict(three_groups, mixture)
+    sure = mixture.predict_proba(three_groups).max(axis=1)
+    np.testing.assert_array_equal(confidence(three_groups, mixture), sure)
 
 
 def test_a_group_cut_in_two_is_one_group():
@@ -88,35 +97,24 @@ def test_pairs_are_those_with_no_other_centre_in_the_ball_between_them():
         assert ((a, b) in found) == (not any(inside))
 
 
-@pytest.mark.parametrize("cloud", ["wide", "t", "log-normal", "uniform"])
+CLOUDS = {
+    "wide": lambda rng: rng.normal(size=(30, 500)),
+    "t": lambda rng: rng.standard_t(3, (800, 1)) + 0.3 * rng.normal(size=(800, 5)),
+    "log-normal": lambda rng: np.exp(rng.normal(size=(800, 1))) + 0.1 * rng.normal(size=(800, 5)),
+    "uniform": lambda rng: rng.uniform(size=(800, 2)),
+}
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_clouds_of_any_shape_are_no_groups(cloud):
     rng = np.random.default_rng(0)
-    draw = {
-        "wide": lambda: rng.normal(size=(30, 500)),
-        "t": lambda: rng.standard_t(3, (800, 1)) + 0.3 * rng.normal(size=(800, 5)),
-        "log-normal": lambda: np.exp(rng.normal(size=(800, 1))) + 0.1 * rng.normal(size=(800, 5)),
-        "uniform": lambda: rng.uniform(size=(800, 2)),
-    }[cloud]
     for k in (2, 3, 4):
-        X = draw()
+        X = CLOUDS[cloud](rng)
         assert verdict(X, fit(X, k)).kind != "separate"
     assert verdict(X[:6], fit(X[:6], 2)).kind == "too few"
     only = verdict(X, fit(X, 1))
     assert only.kind == "one cluster"
     assert np.isnan(only.confidence).all()
-
-
-def test_the_same_seed_gives_the_same_verdict_and_progress_is_reported(three_groups):
-    X, steps = three_groups, []
-    one = verdict(X, fit(X, 3), progress=lambda *step: steps.append(step))
-    two = verdict(X, fit(X, 3))
-    np.testing.assert_array_equal(one.confidence, two.confidence)
-    assert one.pairs == two.pairs
-    assert steps == [(i, 10) for i in range(1, 11)]
-    mixture = MNARMixture(3, mechanism="mcar", random_state=0).fit(X)
-    with pytest.raises(TypeError, match="k-means of this package"):
-        verdict(X, mixture)
-    np.testing.assert_array_equal(confidence(X, mixture), mixture.predict_proba(X).max(axis=1))
 
 
 @pytest.mark.parametrize("correlated", [False, True])
@@ -166,8 +164,12 @@ def test_a_third_group_says_nothing_of_the_other_two():
     np.testing.assert_allclose(beside[1:], alone[1:], atol=0.1)
 
 
-def test_which_values_are_missing_by_chance_makes_no_groups():
+def test_groups_that_lose_values_near_zero_or_below_a_limit_are_separate_and_those_of_chance_not():
     """With a large penalty and a far reference, rows that lack a feature lie apart in the loss."""
+    for mechanism in ("mnar0", "mnar2", "limit"):
+        settings = {"separation": 6, "mechanism": mechanism, "fraction": 0.3, "random_state": 1}
+        X = make_gaussian_clusters(300, 4, 3, **settings).data
+        assert verdict(X, MNARKMeans(3, random_state=0).fit(X)).kind == "separate"
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 8))
     X[rng.random(X.shape) < 0.3] = np.nan
@@ -213,11 +215,3 @@ def test_equally_stable_numbers_of_clusters_are_named():
     ):
         search = MNARKMeansCV(ks, lams=[0.0], n_splits=4, n_init=2, random_state=0).fit(table)
         assert text in report(search, table).page["lam_text"]
-
-
-@pytest.mark.parametrize("mechanism", ["mnar0", "mnar2", "limit"])
-def test_groups_that_lose_values_near_zero_or_below_a_limit_are_separate(mechanism):
-    toy = make_gaussian_clusters(
-        300, 4, 3, separation=6, mechanism=mechanism, fraction=0.3, random_state=1
-    )
-    assert verdict(toy.data, MNARKMeans(3, random_state=0).fit(toy.data)).kind == "separate"
