@@ -61,9 +61,7 @@ def test_mutants_are_programs_and_are_met_by_the_tests_that_reach_them():
     reached = [*mutation.places(drawn[0])]
     recorded = {"slow": (9.0, reached), "quick": (0.1, reached), "beside": (0.1, [])}
     assert mutation.choose(drawn[0], recorded) == {"quick": 0, "slow": 1}
-
-
-def test_a_mutant_that_was_argued_to_change_no_result_is_known():
+    # Those that were argued to change no result are known.
     every = mutation.draw(10**6, seed=0, only=["_solver.py", "core/loss.h"])
     argued = {(m.text[m.start : m.stop], m.new) for m in every if mutation.argued(m)}
     assert {("25", "26"), ("*", "/")} <= argued

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("studies", reason="the studies are not part of the package")
 
+from mnarkmeans import MNARKMeans
 from studies import cells, choice, designs, steadiness, summary, theorem
 
 
@@ -18,11 +19,6 @@ def test_designs_draw_fresh_tables_with_gaps(group):
     assert not np.isnan(first.X).all(axis=1).any()
     assert len(np.unique(first.classes)) == design.k
     assert first.X.shape != other.X.shape or not np.array_equal(first.X, other.X, equal_nan=True)
-
-
-def test_figure_2_has_45_designs_and_figure_3_has_18():
-    assert len(list(designs.figure_2())) == 45
-    assert len(list(designs.figure_3())) == 18
 
 
 def test_choice_compares_all_methods_on_the_same_tables(tmp_path):
@@ -43,29 +39,21 @@ def test_choice_compares_all_methods_on_the_same_tables(tmp_path):
 def test_the_theorem_lam_recovers_the_centres_better_than_k_pod():
     k, n, p, s, t = next(iter(theorem.DESIGNS.values()))
     X, centers = theorem.draw(k, n, p, s, t, seed=0)
-    from mnarkmeans import MNARKMeans
-
-    errors = [
-        theorem.error(centers, MNARKMeans(k, lam=lam, random_state=0).fit(X).cluster_centers_)
-        for lam in (1 - 1 / (2 * s * t + 1), 0.0)
-    ]
+    models = (MNARKMeans(k, lam=lam, random_state=0) for lam in (1 - 1 / (2 * s * t + 1), 0.0))
+    errors = [theorem.error(centers, model.fit(X).cluster_centers_) for model in models]
     assert errors[0] < 0.5 * errors[1]
 
 
-def test_steps_of_the_grid_and_draws_without_some_rows():
+def test_the_steps_of_the_studies():
+    assert len(list(designs.figure_2())) == 45
+    assert len(list(designs.figure_3())) == 18
     assert steadiness.position(0.75) == 3.5
     X = next(iter(designs.by_chance())).make(0).X
     found = steadiness.moves(X, 3, draws=2, seed=0)
     assert 0 <= found["moved"] <= 1
     assert not found["by jitter"]
-
-
-def test_simulated_cells_are_mostly_zero():
     X, types = cells.draw(500, 400, seed=0)
     assert 0.7 < 1 - X.nnz / np.prod(X.shape) < 0.9
     assert len(types) == 500
-
-
-def test_paired_differences_have_an_interval():
     assert summary.paired([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == "+1.000 ± 0.000"
     assert summary.paired([1.0, np.nan], [0.5, 1.0]) == "+0.500"
