@@ -329,7 +329,7 @@ def test_weights_that_do_not_fit(X):
     for weights, message in (
         (np.ones(3), r"an entry for each row of X.*shape=\(3,\)"),
         (np.ones((len(X), 2)), r"an entry for each row of X"),
-        (np.arange(len(X)) - 9.0, r"Block 0 of .*not negative"),
+        (np.arange(len(X)) - 9.0, r"Block 0 of .*Negative values"),
         (np.zeros(len(X)), "sample_weight is zero for every row"),
         (dd.from_pandas(pd.Series(np.ones(len(X))), npartitions=2), "its blocks where their sizes"),
     ):

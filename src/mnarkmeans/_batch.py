@@ -14,6 +14,7 @@ observed values and omega the variance of the shifts, estimated over all feature
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ ROUNDS = 5  # of clustering; the labels rarely change after the third
 SWEEPS = 20  # of least squares for centres and shifts, per round
 
 
+@dataclass(repr=False, eq=False)
 class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Subtract a shift per batch and feature, estimated together with the clusters.
 
@@ -68,20 +70,12 @@ class BatchCenter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: Any = "auto",
-        reference: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.reference = reference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: Any = "auto"
+    reference: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, *, batch: Any = None, groups: Any = None) -> Self:
         """Estimate the shifts.

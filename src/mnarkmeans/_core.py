@@ -89,6 +89,15 @@ class Struct(ct.Structure):
             raise TypeError(f"{type(self).__name__} of core.h has no field {name}")
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> Any:
+        return _restore, (type(self), *(getattr(self, name) for name in self._kinds_))
+
+
+def _restore(cls: type[Struct], *values: Any) -> Struct:
+    struct = cls.__new__(cls)
+    Struct.__init__(struct, *values)
+    return struct
+
 
 def _type_of(word: str, known: dict[str, Any]) -> tuple[Any, Any]:
     """The ctypes type that a word of the header means, and its kind as in ``as_argument``."""

@@ -120,8 +120,7 @@ feature_names_in_
         else:
             observed = self._begin(X, sample_weight, math.inf)
         if self._follows_minimum:
-            minimum = observed.summary.minimum
-            self.reference_ = np.minimum(minimum, self.reference_)
+            self.reference_ = np.minimum(observed.summary.minimum, self.reference_)
             self._state.reference = self.reference_
         self._update(replace(observed, reference=self.reference_))
         return self
@@ -162,10 +161,8 @@ feature_names_in_
         best = starts[0] if is_given else results.centers[results.best]
         self.reference_ = sample.reference
         # One shift for all batches: their sums are to add up.
-        self._state = core.Starts(
-            best[None], penalties(self.lam_, 1, sample.n_features), sample.reference, sample.means,
-            n_rows=0, max_iter=1, tol=0.0, weights=(False, 0.0),
-        )  # fmt: skip
+        lam = penalties(self.lam_, 1, sample.n_features)
+        self._state = core.Starts(best[None], lam, sample.reference, sample.means)
         self._dtype = sample.dtype
         self._age = np.zeros(self.n_clusters, np.int64)  # batches since a centre was placed
         self.n_iter_, self.n_rows_seen_ = 0, 0.0
@@ -180,7 +177,7 @@ feature_names_in_
         state, threads = self._state, self._threads()
         before = core.Starts(
             state.mu, state.lam, state.reference, state.shift,
-            n_rows=batch.n_rows, max_iter=1, tol=0.0, weights=batch.summary.total_weight,
+            n_rows=batch.n_rows, weights=batch.summary.total_weight,
         )  # fmt: skip
         core.pass_(batch.table, before, ONLY, fresh=True, bounds=None, threads=threads)
         self.labels_, costs = before.labels[0], np.empty(batch.n_rows)

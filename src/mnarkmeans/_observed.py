@@ -220,7 +220,3 @@ class Observed:
             return counting
         drawn = np.random.default_rng(0).choice(len(counting), size, replace=False)
         return counting[np.sort(drawn)]
-
-    def zero_filled(self) -> tuple[Any, Any]:
-        """Values measured from the reference, 0 where missing; and 1 where observed, else 0."""
-        return zero_filled(self.source, self.reference, self.missing)

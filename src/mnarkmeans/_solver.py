@@ -81,7 +81,7 @@ RESTLESS = 1 / 3  # while more rows than this share change cluster, centres move
 
 class Bounds:
     """Hamerly's bounds, for the rows of one start: a row need not be compared with the centres
-    while its ``margins`` exceeds the ``drift`` of its cluster (``pass.h``)."""
+    while its margin exceeds the drift of its cluster (``pass.h``)."""
 
     def __init__(self, n_rows: int, k: int):
         self.margins, self.drift = np.full(n_rows, -np.inf, np.float32), np.zeros(k)
@@ -170,6 +170,11 @@ def lloyd(rows: Any, starts: Starts, progress: Callable[[int], None] | None = No
 EQUAL = 1e-10  # losses whose relative difference is smaller differ by rounding only
 
 
+def last_losses(starts: Starts) -> np.ndarray:
+    """(R,) the loss of each start after its last iteration."""
+    return starts.paths[np.arange(starts.count), starts.n_iter - 1]
+
+
 class StartResults(NamedTuple):
     """Results of R starts."""
 
@@ -185,8 +190,7 @@ class StartResults(NamedTuple):
             earlier, merged = starts.merged_into[r], starts.n_iter[r]
             starts.paths[r, merged:] = starts.paths[earlier, merged:]
             starts.n_iter[r], starts.mu[r] = starts.n_iter[earlier], starts.mu[earlier]
-        losses = starts.paths[np.arange(starts.count), starts.n_iter - 1]
-        return cls(starts.mu, losses, starts.n_iter, starts.paths)
+        return cls(starts.mu, last_losses(starts), starts.n_iter, starts.paths)
 
     def path(self, r: int) -> np.ndarray:
         """The loss of start r after every iteration."""
@@ -261,48 +265,37 @@ def run_starts(
     if not table.is_small:
         most = max(1, min(BYTES_OF_LABELS // (4 * table.n), BYTES_OF_CENTERS // (8 * k * p)))
         size = math.ceil(n_starts / math.ceil(n_starts / most))
-    pieces = []
+    parts = []
     for first in range(0, n_starts, size):
-        chunk = slice(first, first + size)
-        starts = _starts_of(observed, centers[chunk], lam[chunk], max_iter, tol)
-        count = starts.count
+        side_by_side = slice(first, first + size)
+        starts = Starts(
+            centers[side_by_side], lam[side_by_side], observed.reference, observed.means,
+            n_rows=table.n, max_iter=max_iter, tol=tol, weights=observed.summary.total_weight,
+        )  # fmt: skip
 
         def ended(number: int, first: int = first) -> None:
             if progress is not None:
                 progress(first + number)
 
-        n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * count)
-        of_lloyd = (
-            ended if n_moved == 0 else None
-        )  # a start with Hartigan's moves is finished after them
+        n_moved = math.ceil(min(1.0, n_hartigan / n_starts) * starts.count)
+        in_lloyd = None if n_moved > 0 else ended  # a start ends after Hartigan's moves
         if table.is_small:
-            core.lloyd(table, starts, threads, of_lloyd)
+            core.lloyd(table, starts, threads, in_lloyd)
         else:
-            lloyd(InMemory(table, k, threads), starts, of_lloyd)
+            lloyd(InMemory(table, k, threads), starts, in_lloyd)
         if n_moved > 0:  # the starts with the smallest losses that did not merge with another
-            order = np.argsort(starts.paths[np.arange(count), starts.n_iter - 1], kind="stable")
+            order = np.argsort(last_losses(starts), kind="stable")
             chosen = order[starts.merged_into[order] < 0][:n_moved]
             core.hartigan(table, starts, np.sort(chosen), threads, ended)
         results = StartResults.of(starts)
         if verbose is not None:
-            for r in range(count):
-                loss, n_iter = results.losses[r], results.n_iter[r]
-                line = (
-                    f"start {first + r + 1}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
-                )
+            each = zip(results.losses, results.n_iter, strict=True)
+            for r, (loss, n_iter) in enumerate(each, first + 1):
+                line = f"start {r}/{n_starts}: loss {loss:.6g} after {n_iter} iterations"
                 log_line(line, verbose > 0)
-        ended(count)
-        pieces.append(results)
-    return StartResults(*map(np.concatenate, zip(*pieces, strict=True)))
-
-
-def _starts_of(
-    observed: Observed, centers: np.ndarray, lam: np.ndarray, max_iter: int, tol: float
-) -> Starts:
-    return Starts(
-        centers, lam, observed.reference, observed.means, n_rows=observed.n_rows,
-        max_iter=max_iter, tol=tol, weights=observed.summary.total_weight,
-    )  # fmt: skip
+        ended(starts.count)
+        parts.append(results)
+    return StartResults(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def finish(
@@ -319,9 +312,8 @@ def centers_of_partition(
     observed: Observed, labels: np.ndarray, k: int, lam: float | np.ndarray, threads: int
 ) -> np.ndarray:
     """(k, p); the mean of all rows where a cluster has no value and there is no penalty."""
-    means = np.tile(observed.means, (1, k, 1))
-    lam, only = penalties(lam, 1, observed.n_features), np.zeros(1, int)
-    start = _starts_of(observed, means, lam, 1, 0.0)
+    means, lam = np.tile(observed.means, (1, k, 1)), penalties(lam, 1, observed.n_features)
+    start, only = Starts(means, lam, observed.reference, observed.means), np.zeros(1, int)
     core.add_rows(observed.table, start.centers(only), labels, start.stats, threads)
     core.update(start, only)
     return start.mu[0]

@@ -24,7 +24,7 @@ from scipy import sparse
 from .. import _core as core
 from .._io import machine_memory, require
 from .._observed import Observed, Summary, merge_summaries, with_nan
-from .._validation import check_table, summarise
+from .._validation import check_table, check_weights, summarise
 
 # --- the collection -------------------------------------------------------------------------------
 
@@ -131,9 +131,8 @@ def read_block(
     chunk: Any, weights: Any, number: int, n_blocks: int, n_features: int, missing_values: float
 ) -> Block:
     with of_block(number, n_blocks):
-        source = read_rows(chunk, n_features)
-        weights = read_weights(weights, source.shape[0])
-        return Block(*summarise(source, missing_values, weights, threads=1))
+        rows = read_rows(chunk, n_features)
+        return Block(*summarise(rows, missing_values, read_weights(weights, rows), threads=1))
 
 
 def read_rows(chunk: Any, n_features: int) -> Any:
@@ -149,19 +148,11 @@ def read_rows(chunk: Any, n_features: int) -> Any:
     return rows
 
 
-def read_weights(weights: Any, n_rows: int) -> np.ndarray:
+def read_weights(weights: Any, rows: Any) -> np.ndarray:
     """(b,) float64; unlike those of a whole table, the weights of a block may all be 0."""
-    if weights is None:
-        return np.ones(n_rows)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape} where the block has {n_rows} rows; "
-            "cut both into the same blocks."
-        )
-    if not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise ValueError("sample_weight must be finite and not negative.")
-    return weights
+    if weights is None or np.any(weights):
+        return check_weights(weights, rows)
+    return np.zeros(rows.shape[0])
 
 
 # --- all blocks -----------------------------------------------------------------------------------
@@ -252,21 +243,17 @@ def read_blocks(
         describe, merge = (dask.delayed(f, pure=False) for f in (_kind_of, merge_summaries))
         summary, *kinds = compute(_tree([b.summary for b in lazy], merge), *map(describe, lazy))
         n_rows, n_bytes, is_sparse, dtypes = map(np.array, zip(*kinds, strict=True))
-        filled = n_rows > 0
-        if len(set(is_sparse[filled])) > 1:
-            first = {
-                kind: np.flatnonzero(filled & (is_sparse == kind))[0] for kind in (True, False)
-            }
+        stored, dense = is_sparse & (n_rows > 0), ~is_sparse & (n_rows > 0)
+        if stored.any() and dense.any():
             raise ValueError(
-                f"Block {first[True]} is sparse and block {first[False]} is dense; in a sparse "
-                "block what is not stored is missing, so the two do not mix. Convert one kind."
+                f"Block {stored.argmax()} is sparse and block {dense.argmax()} is dense; in a "
+                "sparse block what is not stored is missing, so the two do not mix. Convert one."
             )
         if not keep and persist == "auto" and n_bytes.sum() <= memory_for_blocks():
             lazy = list(dask.persist(*lazy))
-        firsts = np.concatenate([[0], np.cumsum(n_rows)])
-        dtype = np.result_type(np.float32, *dtypes[filled])
-        reference = np.zeros(X.shape[1])
-        yield Blocks(lazy, firsts, summary, bool(is_sparse[filled].any()), dtype, reference)
+        firsts = np.append(0, np.cumsum(n_rows))
+        dtype = np.result_type(np.float32, *dtypes[n_rows > 0])
+        yield Blocks(lazy, firsts, summary, bool(stored.any()), dtype, np.zeros(X.shape[1]))
     finally:
         if current_client() is not None:
             for future in require("distributed", "dask").futures_of(lazy):

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _kmeans
 from .._core import Starts
 from .._io import require
-from .._solver import StartResults, lloyd, log_line, penalties
+from .._solver import StartResults, last_losses, lloyd, log_line, penalties
 from .._validation import (
     check_enough_rows,
-    check_lam,
     check_missing_values,
     check_scale,
     check_summary,
@@ -120,12 +119,10 @@ reference_, n_features_in_, feature_names_in_
         with read_blocks(rows, sample_weight, self.missing_values, self.persist) as blocks:
             blocks = self._with_reference(blocks)
             self._store_best_start(self._run(blocks, X), blocks.dtype)
-            mu, lam = (
-                self.cluster_centers_.astype(np.float64),
-                penalties(self.lam_, 1, len(blocks.means)),
-            )
-            fitted = Partition(mu[None], lam, blocks.reference, mu.mean(axis=0))
-            loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted, mu[None])
+            mu = self.cluster_centers_.astype(np.float64)[None]
+            lam, shift = penalties(self.lam_, 1, blocks.n_features), mu.mean(axis=(0, 1))
+            fitted = Partition(mu, lam, blocks.reference, shift)
+            loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted, mu)
             self._store_loss(loss, self.cluster_sizes_)
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now
@@ -149,8 +146,8 @@ reference_, n_features_in_, feature_names_in_
         if not is_frame(X):
             return self._map_rows(X, "impute") if is_lazy(X) else super().impute(X)
         model, dtype = self._in_memory(), self._rows_of(X, reset=False).dtype
-        meta = like_input(np.empty((0, self.n_features_in_), dtype), X._meta)
-        return X.map_partitions(_filled_frame, model, dtype, meta=meta)
+        empty = np.empty((0, self.n_features_in_), dtype)
+        return X.map_partitions(_filled_frame, model, empty, meta=like_input(empty, X._meta))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the penalised loss of X at the fitted centres, computed now."""
@@ -191,17 +188,15 @@ reference_, n_features_in_, feature_names_in_
         Refuses and warns as for a table in memory.
         """
         summary = blocks.summary
-        rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, summary.n_rows)))
-        blocks = replace(blocks, reference=check_summary(rows, summary, self._reference(), self))
+        first_rows, _ = blocks.take(np.arange(min(ROWS_TO_INSPECT, summary.n_rows)))
+        reference = check_summary(first_rows, summary, self._reference(), self)
         check_enough_rows(summary, self.n_clusters)
-        names = getattr(self, "feature_names_in_", None)
-        lam: Any = check_lam(self.lam, self.n_features_in_, names)
-        if isinstance(lam, str) or is_auto(self._reference()):
-            sample = blocks.sample(np.random.RandomState(0))
-            sample, lam, _ = self._choose(sample, **self._stopping_rule())
-            blocks = replace(blocks, reference=sample.reference)
-        self.lam_, self.reference_ = lam, blocks.reference
-        return blocks
+        rows: Any = replace(blocks, reference=reference)
+        if is_auto(self.lam) or is_auto(self._reference()):
+            rows = rows.sample(np.random.RandomState(0))
+        rows, self.lam_, _ = self._choose(rows, **self._stopping_rule())
+        self.reference_ = rows.reference
+        return replace(blocks, reference=rows.reference)
 
     def _run(self, blocks: Blocks, X: Any) -> StartResults:
         """Run the starts to their ends."""
@@ -210,12 +205,11 @@ reference_, n_features_in_, feature_names_in_
         check_scale(summary, self.lam_, self.reference_, centers)
         starts = Starts(
             centers, penalties(self.lam_, len(centers), self.n_features_in_), blocks.reference,
-            blocks.means, n_rows=0, weights=summary.total_weight, **self._stopping_rule(),
+            blocks.means, weights=summary.total_weight, **self._stopping_rule(),
         )  # fmt: skip
 
         def progress(ended: int) -> None:
-            loss = starts.paths[np.arange(len(starts.mu)), starts.n_iter - 1].min()
-            left = len(starts.mu) - ended
+            loss, left = last_losses(starts).min(), starts.count - ended
             line = f"iteration {starts.n_iter.max()}: loss {loss:.6g}, {left} start(s) go on"
             log_line(line, bool(self.verbose))
 
@@ -248,13 +242,12 @@ def _apply(
         return result.reshape(-1, empty.shape[1])
 
 
-def _filled_frame(frame: Any, model: Any, dtype: Any) -> Any:
+def _filled_frame(frame: Any, model: Any, empty: np.ndarray) -> Any:
     rows = read_rows(frame, model.n_features_in_)
-    filled = model.impute(rows) if len(rows) else rows
-    return like_input(filled.astype(dtype, copy=False), frame)
+    return like_input(model.impute(rows).astype(empty.dtype) if len(rows) else empty, frame)
 
 
 def _score(chunk: Any, weights: Any, model: Any) -> float:
     rows = read_rows(chunk, model.n_features_in_)
-    weights = read_weights(weights, rows.shape[0])
+    weights = read_weights(weights, rows)
     return model.score(rows, sample_weight=weights) if weights.any() else 0.0

@@ -66,7 +66,7 @@ def step(
         rows = InMemory(block.table(first), k, threads=1)
         kept = core.Starts(
             np.zeros((n_starts, k, p)), np.zeros((n_starts, p)), starts.reference, starts.shift,
-            n_rows=block.n_rows, max_iter=1, tol=0.0, weights=(False, 0.0),
+            n_rows=block.n_rows,
         )  # fmt: skip
     kept.mu[active], kept.lam[active] = starts.mu, starts.lam
     largest = rows.pass_(kept, active, fresh or known is None)
@@ -244,11 +244,13 @@ def _closest(
     return costs, labels
 
 
-def on_sample(start: Callable[..., np.ndarray], blocks: Blocks, *how: Any) -> np.ndarray:
+def on_sample(
+    start: Callable[..., np.ndarray], blocks: Blocks, n_starts: int, k: int,
+    rng: np.random.RandomState, threads: int,
+) -> np.ndarray:  # fmt: skip
     """A start in memory, of some rows, or of all when there are few: then they are the starts of
     the estimator in memory, number for number."""
-    _, _, rng, _ = how
-    return start(blocks.sample(rng), *how)
+    return start(blocks.sample(rng), n_starts, k, rng, threads)
 
 
 STARTS: dict[str, Callable[..., np.ndarray]] = {

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import sklearn.metrics as skm
 from numpy.typing import ArrayLike
 
+from .._observed import zero_filled
 from .._validation import observe
 
 
@@ -158,7 +159,7 @@ def rows_of(X: Any, model: Any) -> Rows:
 
 
 def _seen(observed: Any, labels: np.ndarray) -> Rows:
-    values, mask = observed.zero_filled()
+    values, mask = zero_filled(observed.source, observed.reference, observed.missing)
     used = np.flatnonzero(np.asarray(mask.sum(axis=1)).ravel() > 0)
     return Rows(used, values[used], mask[used], labels[used])
 
