@@ -51,12 +51,12 @@ def starts_of(mu, lam, n_rows, *, reference=None, shift=None, **how):
     return _core.Starts(mu, lam, reference, shift, n_rows=n_rows, **how)
 
 
-def at_every_level(run):
+def at_every_level(run, *arguments):
     """What ``run`` gives at each instruction set of this machine, in one list."""
     before, found = _core.level(), []
     for level in _core.available_levels():
         _core.set_level(level)
-        found += run()
+        found += run(*arguments)
     _core.set_level(before)
     return found
 

@@ -28,36 +28,23 @@ def look(X, weights):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_first_pass_tells_what_is_there(shape, weighted, each_level):
-    X = with_gaps(*shape, seed=shape[0])
-    weights = np.ones(len(X))
-    if weighted:
-        weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(X))
-    expected = look(X, weights)
-    first = None
-    for name, table in tables(X, weights).items():
-        for threads in (1, 2):
-            found = _core.first_pass(table, threads)
-            assert found.infinite == -1
-            first = first or found
-            for field, value in expected.items():
-                np.testing.assert_allclose(
-                    getattr(found, field), value, rtol=1e-12, atol=1e-12, err_msg=f"{name} {field}"
-                )
-                assert np.array_equal(getattr(found, field), getattr(first, field)), (name, field)
+def test_first_pass_tells_what_is_there(shape, weighted):
+    """The same bits in every form of a table, for all threads and instruction sets."""
+    X, rng = with_gaps(*shape, seed=shape[0]), np.random.default_rng(1)
+    weights = rng.random(len(X)) * rng.choice([0.0, 1.0], len(X)) if weighted else np.ones(len(X))
+    forms, expected = tables(X, weights).values(), look(X, weights)
+    fields = attrgetter(*expected, "infinite")
+    found = at_every_level(
+        lambda: [fields(_core.first_pass(table, threads)) for table in forms for threads in (1, 2)]
+    )
+    assert_same_bits(found)
+    for value, wanted in zip(found[0], (*expected.values(), -1), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_first_pass_gives_the_same_bits_at_every_level():
-    X = with_gaps(30_000, 21, seed=5)
-    weights = np.random.default_rng(2).random(len(X))
-    table = _core.Table(X, np.nan, weights)
-    fields = [*look(X, weights)]
-    assert_same_bits(at_every_level(lambda: [attrgetter(*fields)(_core.first_pass(table, 2))]))
-
-
-@pytest.mark.parametrize("row", [0, 40, 29_999])
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("row", "weight", "value"), [(0, 1.0, -np.inf), (40, 0.0, np.inf), (29_999, 1.0, np.inf)]
+)
 def test_first_pass_finds_the_first_infinite_row(row, weight, value, each_level):
     X = with_gaps(30_000, 20)
     weights = np.ones(len(X))
@@ -75,22 +62,15 @@ def test_first_pass_takes_sums_that_overflow_for_finite_values():
     assert np.isinf(found.sums).all()
 
 
-def test_fill_rows_fills_the_gaps(each_level):
-    X = with_gaps(50, 13)
-    fill = np.arange(13.0)
-    rows = np.array([4, 0, 4, 49])
-    expected = np.where(np.isnan(X), fill, X)[rows]
+@pytest.mark.parametrize("shape", [(1, 1), (50, 13), (30_000, 20)])
+def test_gaps_are_filled_by_feature_or_from_the_centre_of_the_label(shape, each_level):
+    X, rng = with_gaps(*shape), np.random.default_rng(3)
+    n, p = shape
+    fill, mu = rng.normal(size=p), rng.normal(size=(4, p))
+    rows, labels = rng.integers(n, size=5), rng.integers(4, size=n).astype(np.int32)
+    by_feature, by_label = (np.where(np.isnan(X), values, X) for values in (fill, mu[labels]))
     for name, table in tables(X).items():
-        assert np.array_equal(_core.fill_rows(table, rows, fill), expected), name
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (40, 9), (30_000, 20)])
-def test_impute_fills_gaps_from_the_centre_of_the_label(shape, each_level):
-    X = with_gaps(*shape)
-    mu = np.random.default_rng(3).normal(size=(4, shape[1]))
-    labels = np.random.default_rng(4).integers(0, 4, shape[0]).astype(np.int32)
-    expected = np.where(np.isnan(X), mu[labels], X)
-    for name, table in tables(X).items():
+        assert np.array_equal(_core.fill_rows(table, rows, fill), by_feature[rows]), name
         filled = _core.impute(table, mu, labels, 2)
         assert filled.dtype == table.source.dtype
-        assert np.array_equal(filled, expected.astype(filled.dtype)), name
+        assert np.array_equal(filled, by_label.astype(filled.dtype)), name

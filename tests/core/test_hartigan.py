@@ -71,59 +71,52 @@ def moved(X, k, lam, **how):
     return starts
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.3, 1.0, 7.0, "each"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moves_are_those_of_brute_force(lam, weighted, each_level):
-    X = with_gaps(40, 9, seed=1)
+@pytest.mark.parametrize(
+    ("p", "lam"),
+    [(9, 0.0), (9, 0.3), (9, 1.0), (9, 7.0), (9, "each"),
+     *((p, 0.5) for p in (1, 7, 8, 256, 515))],
+)  # fmt: skip
+def test_moves_are_those_of_brute_force(p, lam, weighted):
+    """For all threads and instruction sets; and where no move helps nothing is touched."""
+    X = with_gaps(40, p, seed=1)
     X[:20] = (X[:20] + 3.0).astype(np.float32)
     rng = np.random.default_rng(2)
     weights = rng.choice([0.0, 0.1, 0.7, 1.0, 2.5], 40) if weighted else np.ones(40)
     weights[:3] = 1.0
-    lam = rng.choice([0.0, 0.2, 3.0], 9) if isinstance(lam, str) else np.full(9, lam)
-    reference = rng.normal(size=9)
-    for name, table in tables(X, weights).items():
-        starts = starts_on(X, table, 3, lam, weights, reference=reference)
-        before, mu = starts.labels[0].copy(), starts.mu[0].copy()
-        expected, path = move_slowly(X, before, weights, lam, reference, mu, 99, 0.0)
-        _core.hartigan(table, starts, np.array([0]), 1)
-        assert np.array_equal(starts.labels[0], expected), name
-        assert starts.n_iter[0] == 1 + len(path)
-        np.testing.assert_allclose(starts.paths[0, 1 : 1 + len(path)], path, rtol=1e-9)
-        wanted = oracle.centers_of(X, expected, starts.mu[0], lam, reference, weights)[0]
-        np.testing.assert_allclose(starts.mu[0], wanted, rtol=1e-12, atol=1e-12, err_msg=name)
-        assert np.allclose(
-            starts.stats.sizes[0], np.bincount(expected, weights, minlength=3), rtol=1e-14
-        )
+    lam = rng.choice([0.0, 0.2, 3.0], p) if lam == "each" else np.full(p, lam)
+    reference, forms = rng.normal(size=p), tables(X, weights)
+    which, ends = np.array([2, 0]), []
 
-
-@pytest.mark.parametrize("p", [1, 7, 8, 255, 256, 300, 600])
-def test_every_width_ends_where_no_move_helps(p, each_level):
-    X = with_gaps(60, p, seed=p)
-    weights, lam, reference = np.ones(60), np.full(p, 0.5), np.zeros(p)
-    starts = moved(X, 4, lam)
-    labels, mu = starts.labels[0], starts.mu[0]
-    now = best_loss(X, labels, weights, lam, reference, mu)
-    assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(now, rel=1e-10)
-    again, path = move_slowly(X, labels, weights, lam, reference, mu, 1, 0.0)
-    assert not path
-    assert np.array_equal(again, labels)
-
-
-def test_threads_and_levels_and_forms_give_the_same_bits():
-    X = with_gaps(500, 20, seed=9)
-    weights = np.random.default_rng(1).random(500)
-
-    def run():
+    def run(table):
         found = []
-        for table in tables(X, weights).values():
-            for threads in (1, 2):
-                starts = starts_on(X, table, 5, 0.4, weights, count=4)
-                _core.hartigan(table, starts, np.array([3, 0, 2]), threads)
-                assert starts.n_iter[1] == 1
-                found.append((starts.labels, starts.mu, starts.paths))
+        for threads in (1, 2):
+            starts = starts_on(X, table, 3, lam, weights, reference=reference, count=3)
+            _core.hartigan(table, starts, which, threads)
+            arrays = starts.labels, starts.mu, starts.n_iter, starts.paths
+            found.append([array.copy() for array in arrays])
+            _core.hartigan(table, starts, which, threads)  # where no move helps any more
+            assert_same_bits([found[-1][:3], arrays[:3]])
+            ends.append(starts)
         return found
 
-    assert_same_bits(at_every_level(run))
+    results = [at_every_level(run, table) for table in forms.values()]
+    for found in results:
+        assert_same_bits(found)
+        assert_same_bits([results[0][0][:3], found[0][:3]])
+    begun = starts_on(X, forms["rows"], 3, lam, weights, reference=reference, count=3)
+    assert np.array_equal(ends[0].labels[1], begun.labels[1])  # was not chosen
+    for r in which:
+        mu, begin = ends[0].mu[r], (begun.labels[r], weights, lam, reference, begun.mu[r])
+        expected, path = move_slowly(X, *begin, 99, 0.0)
+        assert np.array_equal(ends[0].labels[r], expected)
+        assert ends[0].n_iter[r] == 1 + len(path)
+        np.testing.assert_allclose(ends[0].paths[r, 1 : 1 + len(path)], path, rtol=1e-9)
+        wanted = oracle.centers_of(X, expected, mu, lam, reference, weights)[0]
+        np.testing.assert_allclose(mu, wanted, rtol=1e-12, atol=1e-12)
+        sizes = np.bincount(expected, weights, minlength=3)
+        for starts in ends:
+            np.testing.assert_allclose(starts.stats.sizes[r], sizes, rtol=1e-14)
 
 
 def test_it_stops_at_max_iter_and_by_tol():
@@ -163,18 +156,3 @@ def test_light_rows_keep_their_digits_when_a_heavy_one_leaves(lam, each_level):
             _core.hartigan(table, starts, np.array([0]), 1)
             true = best_loss(X, starts.labels[0], weights, lam, reference, starts.mu[0])
             assert starts.paths[0, starts.n_iter[0] - 1] == pytest.approx(true, rel=1e-6)
-
-
-def test_without_a_move_nothing_is_touched():
-    X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    weights = np.ones(4)
-    table = _core.Table(X, np.nan, weights)
-    starts = starts_on(X, table, 2, 0.5, weights)
-    starts.labels[0] = [0, 0, 1, 1]
-    starts.mu[0] = [[0.05], [5.05]]
-    starts.stats = _core.Stats.zeros(1, 2, 1)
-    _core.add_rows(table, starts.centers(np.array([0])), starts.labels[0], starts.stats, 1)
-    mu = starts.mu.copy()
-    _core.hartigan(table, starts, np.array([0]), 1)
-    assert np.array_equal(starts.mu, mu)
-    assert starts.n_iter[0] == 1
