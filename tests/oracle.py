@@ -11,8 +11,8 @@ def is_gap(value, missing=math.nan):
 
 def row_loss(row, center, lam, reference):
     total = 0.0
-    for x, mu, c in zip(row, center, reference, strict=True):
-        total += lam * (mu - c) ** 2 if is_gap(x) else (x - mu) ** 2
+    for x, mu, pull, c in zip(row, center, np.broadcast_to(lam, len(row)), reference, strict=True):
+        total += pull * (mu - c) ** 2 if is_gap(x) else (x - mu) ** 2
     return total
 
 
@@ -28,7 +28,7 @@ def assign(X, centers, lam, reference):
 
 def update(X, labels, centers, lam, reference, weights):
     """The centres that minimise the loss of a partition."""
-    centers = np.array(centers, dtype=float)
+    centers, lams = np.array(centers, dtype=float), np.broadcast_to(lam, X.shape[1])
     for l in range(len(centers)):
         for j in range(X.shape[1]):
             above, below = 0.0, 0.0
@@ -36,7 +36,7 @@ def update(X, labels, centers, lam, reference, weights):
                 if label != l:
                     continue
                 if is_gap(row[j]):
-                    below += lam * w
+                    below += lams[j] * w
                 else:
                     above += w * (row[j] - reference[j])
                     below += w

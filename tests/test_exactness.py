@@ -30,6 +30,7 @@ def test_a_row_alone_and_in_company_gets_the_same_bits(backend, lam, each_level)
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(60, 9)), 1)
     X[rng.random(X.shape) < 0.3] = nan
+    X[7] = nan  # it goes to the centre nearest to the reference
     model = backend.fit(X, np.round(rng.normal(size=(5, 9)), 1), lam, 0.3, max_iter=3)
     company = np.r_[X, np.full((1, 9), 1e9), 1e30 * X[:5]]
     labels, distances = (backend.ask(model, ask, company) for ask in ("predict", "transform"))
@@ -37,9 +38,10 @@ def test_a_row_alone_and_in_company_gets_the_same_bits(backend, lam, each_level)
         assert backend.ask(model, "predict", company[i : i + 1]) == labels[i]
         alone = backend.ask(model, "transform", company[i : i + 1])[0]
         assert np.array_equal(alone, distances[i])
-    squares = oracle.distances(company, model.cluster_centers_, lam, model.reference_)
-    assert np.array_equal(labels[:60], np.argmin(squares, axis=1)[:60])
-    assert np.array_equal(distances, np.sqrt(squares))
+    fitted = model.cluster_centers_, lam, model.reference_
+    assert np.array_equal(labels, oracle.labels(company, *fitted))
+    assert np.array_equal(distances, np.sqrt(oracle.distances(company, *fitted)))
+    assert np.array_equal(labels[:60], model.labels_)
 
 
 @in_memory
@@ -104,15 +106,6 @@ def test_the_path_of_losses_keeps_its_digits_far_from_the_reference(backend, far
     assert model.inertia_ == pytest.approx(path[-1], rel=slack)
 
 
-@in_memory
-def test_the_best_start_is_chosen_by_losses_that_keep_their_digits(backend):
-    rng = np.random.default_rng(3)
-    X = 1e6 + 1e-3 * rng.normal(size=(300, 3)) + 1e-2 * rng.integers(0, 4, size=(300, 1))
-    model = backend.fit(X, np.zeros((4, 3)), 0.5, 0.0, init="k-means++", n_init=8, random_state=0)
-    assert model.inertia_ == pytest.approx(model.start_losses_.min(), rel=1e-6)
-    assert model.start_losses_.min() > 0
-
-
 # --- sums over nobody -------------------------------------------------------------------------
 
 
@@ -143,15 +136,6 @@ def test_observers_are_counted_exactly_for_fractional_weights(backend, scale):
 
 
 # --- rows that say nothing, and batches -------------------------------------------------------
-
-
-@everywhere
-@pytest.mark.parametrize("lam", [0.0, 0.5])
-def test_a_row_without_values_goes_to_the_centre_nearest_to_the_reference(backend, lam):
-    X = np.array([[9.0, 9.0], [8.0, 9.0], [0.1, 0.1], [0.2, 0.2], [nan, nan]])
-    model = backend.fit(X, [[9.0, 9.0], [0.0, 0.0]], lam, 0.0)
-    assert model.labels_[4] == 1
-    assert backend.ask(model, "predict", X)[4] == 1
 
 
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
@@ -187,48 +171,6 @@ def test_any_scale_between_gives_the_same_clusters(form, scale, algorithm):
     assert other.inertia_ == pytest.approx(scale**2 * one.inertia_, rel=1e-12)
 
 
-def fits(X, lam=0.5, **settings):
-    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
-    yield lambda: MNARKMeans(2, lam=lam, random_state=0, **settings).fit(to_csr(X))
-    yield lambda: MiniBatchMNARKMeans(2, lam=lam, random_state=0, **settings).fit(X)
-
-
-@pytest.mark.parametrize("value", [1e153, -1e153, 1e200, 1.7e308])
-def test_values_whose_squares_overflow_are_refused(value):
-    X = grouped_table()
-    X[3, 2] = value
-    for fit in fits(X):
-        with pytest.raises(ValueError, match="column 2 are too large"):
-            fit()
-    model = MNARKMeans(2, lam=0.5, random_state=0).fit(grouped_table())
-    for ask in (model.predict, model.transform, model.score, model.impute):
-        with pytest.raises(ValueError, match="column 2 are too large"):
-            ask(X)
-    for far in ({"init": np.full((2, 6), 1e170)}, {"reference": 1e170}):
-        with pytest.raises(ValueError, match="too large"):
-            MNARKMeans(2, lam=0.5, **far).fit(grouped_table())
-    weights = np.ones(len(X))
-    weights[3] = 0.0  # it gets a label all the same
-    with pytest.raises(ValueError, match="column 2 are too large"):
-        MNARKMeans(2, lam=0.5).fit(X, sample_weight=weights)
-
-
-def test_blocks_are_judged_as_one_table():
-    da = pytest.importorskip("dask.array")
-    from mnarkmeans.dask import MNARKMeans as OnDask
-
-    X = grouped_table()
-    model = OnDask(2, lam=0.5, random_state=0).fit(da.from_array(X, chunks=(50, 6)))
-    X[150, 2] = 1e160
-    blocks = da.from_array(X, chunks=(50, 6))
-    with pytest.raises(ValueError, match="column 2 are too large"):
-        OnDask(2, lam=0.5, random_state=0).fit(blocks)
-    with pytest.raises(ValueError, match="column 2 are too large"):
-        model.predict(blocks).compute()
-    with pytest.raises(ValueError, match=r"with lam=1e\+90 the loss overflows"):
-        OnDask(2, lam=1e90).fit(da.from_array(1e110 * grouped_table(), chunks=(50, 6)))
-
-
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
 @pytest.mark.parametrize("lam", [1e20, 1e100])
 def test_the_largest_penalty_puts_centres_at_the_reference(lam, algorithm):
@@ -239,28 +181,48 @@ def test_the_largest_penalty_puts_centres_at_the_reference(lam, algorithm):
     for l in np.unique(model.labels_):
         gaps = np.isnan(X[model.labels_ == l]).any(axis=0)
         assert np.abs(model.cluster_centers_[l, gaps]).max(initial=0.0) < 1e-15
+    assert not MNARKMeans(1, lam=lam).fit(np.zeros((5, 2))).cluster_centers_.any()
+
+
+def with_one(value):
+    X = grouped_table()
+    X[3, 2] = value
+    return X
 
 
 @pytest.mark.parametrize(
-    ("scale", "lam", "message"),
+    ("X", "options", "message"),
     [
-        (1e-170, 0.5, "too small"),
-        (1e110, 1e90, r"with lam=1e\+90 the loss overflows"),
-        (1.0, 1e101, r"lam may be 1e\+100 at most"),
-        (1.0, [0.5] * 5 + [1e200], r"lam may be 1e\+100 at most"),
+        *((with_one(value), {}, "column 2 are too large") for value in (1e153, -1e200, 1.7e308)),
+        (with_one(1e153), {"sample_weight": 1.0 * (np.arange(200) != 3)}, "column 2 are too large"),
+        (1e-170 * grouped_table(), {}, "too small"),
+        (1e110 * grouped_table(), {"lam": 1e90}, r"with lam=1e\+90 the loss overflows"),
+        (grouped_table(), {"lam": 1e101}, r"lam may be 1e\+100 at most"),
+        (grouped_table(), {"lam": [0.5] * 5 + [1e200]}, r"lam may be 1e\+100 at most"),
+        (grouped_table(), {"init": np.full((2, 6), 1e170)}, "too large"),
+        (grouped_table(), {"reference": 1e170}, "too large"),
+        (grouped_table(), {"sample_weight": np.full(200, 1e60)}, r"sums to 2e\+62"),
     ],
 )
-def test_scales_and_penalties_beyond_all_measure_are_refused(scale, lam, message):
-    for fit in fits(scale * grouped_table(), lam=lam):
-        with pytest.raises(ValueError, match=message):
-            fit()
+@everywhere
+def test_numbers_beyond_all_measure_are_refused(X, options, message, backend):
+    given = {"lam": 0.5, "reference": 0.0, "init": np.eye(2, 6), "sample_weight": None} | options
+    lam, reference, init, weights = given.values()
+    with pytest.raises(ValueError, match=message):
+        backend.fit(X, init, lam, reference, sample_weight=weights)
+    batches = MiniBatchMNARKMeans(2, lam=lam, reference=reference, init=init)
+    with pytest.raises(ValueError, match=message):
+        batches.fit(X, sample_weight=weights)
 
 
-def test_weights_beyond_all_measure_are_refused_and_constants_are_not():
-    with pytest.raises(ValueError, match=r"sums to 2e\+62"):
-        MNARKMeans(2, lam=0.5).fit(grouped_table(), sample_weight=np.full(200, 1e60))
-    constant = MNARKMeans(1, lam=0.5).fit(np.zeros((5, 2)))
-    assert not constant.cluster_centers_.any()
+@everywhere
+def test_values_whose_squares_overflow_are_refused_by_a_fitted_model(backend):
+    model = backend.fit(grouped_table(), np.eye(2, 6), 0.5, 0.0)
+    for method in ("predict", "transform", "impute"):
+        with pytest.raises(ValueError, match="column 2 are too large"):
+            backend.ask(model, method, with_one(1e153))
+    with pytest.raises(ValueError, match="column 2 are too large"):
+        model.score(with_one(1e153))
 
 
 @pytest.mark.parametrize("scale", [1e19, 1e-25, 1e37, 1e-37])
