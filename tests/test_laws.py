@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import oracle
 import pytest
-from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, names
+from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, names, to_csr
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -49,6 +49,32 @@ def test_iterations_equal_the_oracle(backend, problem, n_iter, weighted):
     model = backend.fit(X, init, lam, reference, sample_weight=weights, max_iter=n_iter)
     np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_width_gives_the_centres_and_the_loss_of_the_oracle(dtype, each_level):
+    """Vectors of features end somewhere: rows of clusters in order or not, few and many."""
+    rng = np.random.default_rng(6)
+    for p in (2, 7, 8, 9, 17, 64, 65, 73, 136):
+        n, k, lam = 60 + p, 3, 0.4
+        X = rng.normal(size=(n, p)) + 2.0 * rng.integers(k, size=(n, 1))
+        X[rng.random(X.shape) < 0.3] = np.nan
+        X[np.isnan(X).all(axis=1), 0] = 1.0
+        X, weights = X.astype(dtype), rng.integers(1, 4, n).astype(float)
+        init = (rng.normal(size=(k, p)) + 2.0 * np.arange(k)[:, None]).astype(dtype)
+        reference = rng.normal(size=p)
+        mu, path = init.astype(float), []
+        for _ in range(4):
+            labels = oracle.labels(X, mu, lam, reference)
+            mu, _ = oracle.centers_of(X, labels, mu, lam, reference, weights)
+            path.append(oracle.loss_of(X, labels, mu, lam, reference, weights))
+        for table in (X, to_csr(X)):
+            model = MNARKMeans(k, lam=lam, reference=reference, init=init, algorithm="lloyd",
+                               max_iter=4, tol=0.0)  # fmt: skip
+            model.fit(table, sample_weight=weights)
+            np.testing.assert_allclose(model.cluster_centers_, mu, atol=1e-5)
+            np.testing.assert_array_equal(model.labels_, oracle.labels(X, mu, lam, reference))
+            np.testing.assert_allclose(model.loss_path_, path[: model.n_iter_], rtol=1e-6)
 
 
 @everywhere

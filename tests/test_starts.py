@@ -92,6 +92,20 @@ def test_a_loss_that_sums_do_not_tell_is_that_of_its_own_start(form, each_level)
     assert max(alone) > 1e3 * min(alone)
 
 
+def test_many_starts_of_a_large_table_all_count(monkeypatch):
+    """Memory may hold a few starts at a time."""
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    X[::7, 1] = np.nan
+    settings = {"lam": 0.5, "n_init": 7, "algorithm": "lloyd", "random_state": 3}
+    with chunks():  # the table is cut, as large ones are
+        whole = MNARKMeans(4, **settings).fit(X)
+        monkeypatch.setattr("mnarkmeans._solver.BYTES_OF_LABELS", 3 * 4 * len(X))
+        parts = MNARKMeans(4, **settings).fit(X)
+    np.testing.assert_array_equal(parts.start_losses_, whole.start_losses_)
+    assert len(parts.start_losses_) == 7
+    np.testing.assert_array_equal(parts.cluster_centers_, whole.cluster_centers_)
+
+
 def wide_table():
     """Six groups of unequal size among many features, half of the values missing."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnarkmeans import MNARKMeans, _core
+from mnarkmeans import _core
 
 
 def import_core(path, **environment):
@@ -53,22 +53,6 @@ def test_the_environment_forces_an_instruction_set_or_hears_why_not(name, alone)
             f"MNARKMEANS_CPU: this machine cannot run the instruction set {name!r}, only baseline"
         )
         assert said in ran.stderr
-
-
-def test_labels_centers_and_losses_do_not_depend_on_the_level(each_level):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 13)) + rng.integers(0, 3, size=(500, 1))
-    X[rng.random(X.shape) < 0.3] = np.nan
-
-    def fit():
-        return MNARKMeans(4, lam=0.7, n_init=3, random_state=0, n_jobs=2).fit(X)
-
-    here = fit()
-    _core.set_level("baseline")
-    baseline = fit()
-    np.testing.assert_array_equal(here.labels_, baseline.labels_)
-    np.testing.assert_array_equal(here.cluster_centers_, baseline.cluster_centers_)
-    np.testing.assert_allclose(here.loss_path_, baseline.loss_path_, rtol=1e-12)
 
 
 def test_a_library_built_from_another_header_is_refused_with_the_way_out(monkeypatch):
