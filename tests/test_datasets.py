@@ -42,7 +42,7 @@ def test_centres_may_be_given():
     assert make_gaussian_clusters(10, 1, 2, separation=3.0).centers.tolist() == [[0], [3]]
     for arguments, options, message in (
         ((10, 2, given), {}, "n_features=2"),
-        ((10, 2, 0), {}, "at least 1"),
+        ((10, 2, 0), {}, ">= 1"),
         ((10, 1, 3), {}, "need 2 features"),
         ((10,), {"mechanism": None, "fraction": 0.2}, "mechanism=None removes nothing"),
     ):
@@ -74,7 +74,7 @@ def test_usoskin(data_folder):
     assert fewer.data.shape[1] == np.count_nonzero(gaps <= gaps[200])
     np.testing.assert_array_equal(np.isnan(logged.data), counts.data == 0)
     np.testing.assert_allclose(np.nan_to_num(logged.data), np.log1p(counts.data))
-    with pytest.raises(ValueError, match="found 'zscore'"):
+    with pytest.raises(ValueError, match="got 'zscore'"):
         load_usoskin(data_folder, preparation="zscore")
 
 

@@ -89,20 +89,20 @@ def test_reference_seed_words_and_kinds_of_tables(X):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(mechanism="mnar9", fraction=0.1), "found 'mnar9'"),
+        (dict(mechanism="mnar9", fraction=0.1), "got 'mnar9'"),
         (dict(), "either strength= or fraction="),
         (dict(strength=1, fraction=0.1), "either strength= or fraction="),
         (dict(fraction=1.5), "cannot make 1.5"),
-        (dict(strength=-1), "found -1"),
-        (dict(strength=np.nan), "found nan"),
-        (dict(mechanism="mcar", strength=2), "between 0 and 1, found 2"),
+        (dict(strength=-1), "got -1"),
+        (dict(strength=np.nan), "got nan"),
+        (dict(mechanism="mcar", strength=2), "between 0 and 1; got 2"),
         (dict(mechanism="mnar1", fraction=0.8), "cannot make 0.8"),
         (dict(mechanism="mar", fraction=0.95), "cannot make 0.95"),
         (dict(fraction=0.2, reference=[1, 2]), "n_features=5"),
         (dict(fraction=0.2, reference=np.inf), "finite"),
         (dict(mechanism="class", fraction=0.2), "class by class"),
         (dict(fraction=0.2, softness=0.5), "softness belongs to mechanism='limit'"),
-        (dict(mechanism="limit", fraction=0.2, softness=-1), "a finite number >= 0, found -1"),
+        (dict(mechanism="limit", fraction=0.2, softness=-1), "a finite number >= 0; got -1"),
     ],
 )
 def test_mistakes_are_named(X, arguments, message):

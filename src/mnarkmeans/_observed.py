@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from ._core import Table, first_pass
 
@@ -72,6 +73,27 @@ def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[A
         return parts
     values, seen = (sparse.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts)
     return values, seen
+
+
+ENTRIES_AT_ONCE = 4_000_000
+
+
+def sums_by_cluster(
+    X: Any, memberships: Any, point: np.ndarray, missing: float = math.nan
+) -> np.ndarray:
+    """(3, k, p): counts, sums and sums of squares of the observed values minus a point (p,), where
+    row i counts for cluster l by ``memberships`` (n, k), dense or CSR."""
+    entries, (n, p) = X.nnz if sparse.issparse(X) else X.size, X.shape
+    totals = np.zeros((3, memberships.shape[1], p))
+    for rows in gen_batches(n, max(1, ENTRIES_AT_ONCE * n // max(entries, 1))):
+        values, observed = zero_filled(X[rows], point, missing)
+        shares = memberships[rows].T
+        if sparse.issparse(shares) or not sparse.issparse(X):
+            shares = sparse.csr_array(shares)  # most are 0, and BLAS would take all cores
+        for total, part in zip(totals, (observed, values, values * values), strict=True):
+            product = shares @ part
+            total += product.toarray() if sparse.issparse(product) else product
+    return totals
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Data to try things on: simulated clusters with gaps, and the paper's two real tables.
 
-The real tables belong to others and are not shipped. They are read from a folder you name, from
-the folder in the variable MNARKMEANS_DATA, or downloaded once from the paper's authors' public
-repository by pooch, which checks their SHA-256.
+The real tables are not shipped. They are read from a folder you name, from the folder in the
+variable MNARKMEANS_DATA, or downloaded once, and checked, from the repository of the paper's
+authors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from ._io import require
+from ._validation import check_choice, check_count
 from .missingness import ampute
 
 __all__ = ["load_lymphoma", "load_usoskin", "make_gaussian_clusters"]
@@ -45,9 +46,8 @@ def make_gaussian_clusters(
 ) -> Bunch:
     """Gaussian clusters with gaps, as in the paper's simulations.
 
-    Every row belongs to a cluster drawn with equal probabilities and is normal around its centre;
-    then values go missing by `mechanism` (see `mnarkmeans.missingness.ampute`), and rows that have
-    lost every value are left out.
+    Clusters are equally likely, and rows are normal around the centres. Then values go missing (see
+    `mnarkmeans.missingness.ampute`), and rows that have lost every value are left out.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def make_gaussian_clusters(
     Returns
     -------
     Bunch
-        ``data`` (with NaN), ``complete`` (the same rows before the loss), ``target`` (cluster of
+        ``data`` (with NaN), ``complete`` (the same rows with all values), ``target`` (cluster of
         each row), ``centers`` (k, n_features), ``feature_names``, ``DESCR``.
 
     Examples
@@ -109,11 +109,9 @@ def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarr
         if points.shape[1:] != (n_features,):
             raise ValueError(f"centers has shape {points.shape}; n_features={n_features} of each.")
         return points
-    k = int(centers)  # type: ignore[arg-type]
-    if k < 1:
-        raise ValueError(f"centers must be at least 1, found {centers!r}.")
+    k = check_count("centers", centers)
     if n_features < (2 if k > 2 else 1):
-        raise ValueError(f"{k} polygon corners need 2 features, found n_features={n_features}.")
+        raise ValueError(f"{k} polygon corners need 2 features; got n_features={n_features}.")
     # Walk along the polygon's sides: each turns by 2 pi / k against the one before.
     turn = 2 * np.pi * np.arange(k - 1) / k
     corners = np.vstack([np.zeros(2), side * np.column_stack([np.cos(turn), np.sin(turn)])])
@@ -193,10 +191,7 @@ def load_usoskin(
     >>> load_usoskin(preparation="log1p").data.shape  # doctest: +SKIP
     (622, 389)
     """
-    if preparation not in ("paper", "log1p", "counts"):
-        raise ValueError(
-            f'preparation must be "paper", "log1p" or "counts", found {preparation!r}.'
-        )
+    check_choice("preparation", preparation, ("paper", "log1p", "counts"))
     path = _file("GSE59739_cleardata_significant.txt", folder)
     header, *cells = (line.split("\t") for line in path.read_text().splitlines())
     genes, data = np.array(header[2:]), np.array([cell[2:] for cell in cells], dtype=float)

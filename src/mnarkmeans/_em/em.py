@@ -36,17 +36,15 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import digamma, gammainccinv, gammaincinv, polygamma
 
 from .._core import Mixture, SoftSums, soft_rows, soft_sums
-from .._observed import Observed, zero_filled
+from .._observed import Observed, sums_by_cluster
 from .mechanisms import MECHANISMS, TINY, Clusters, Missing, Values
 
 # M-steps between two E-steps. Means and mechanism depend on each other, and these cost little.
 INNER_STEPS = 3
-ROWS_AT_ONCE = 1 << 15
 LEAST_VALUES = 1e-6  # expected values without which a cluster's mean and variance stay
 LEAST_VARIANCE = 1e-10  # of the variance of the feature
 
@@ -136,18 +134,10 @@ class EM:
     def sums_of(self, memberships: np.ndarray) -> SoftSums:
         """Sums over the rows for given posteriors (n, k), of values less the means; the same
         around any reference."""
-        sizes = (memberships * self.observed.weights[:, None]).sum(axis=0)
-        totals = np.zeros((3, len(sizes), self.observed.n_features))
-        for begin in range(0, len(memberships), ROWS_AT_ONCE):
-            chunk = slice(begin, begin + ROWS_AT_ONCE)
-            rows, shared = self.observed.source[chunk], memberships[chunk]
-            shared = shared * self.observed.weights[chunk, None]
-            if not self.observed.is_sparse:  # most are 0, and BLAS would take all cores
-                shared = sparse.csr_array(shared)
-            values, observed = zero_filled(rows, self.observed.means, self.observed.missing)
-            totals += [(each.T @ shared).T for each in (values, observed, values**2)]
-        sums, counts, squares = totals
-        return SoftSums(sizes, sums, counts, squares, 0.0, counts)
+        weights, table = memberships * self.observed.weights[:, None], self.observed
+        totals = sums_by_cluster(table.source, weights, table.means, table.missing)
+        counts, sums, squares = totals
+        return SoftSums(weights.sum(axis=0), sums, counts, squares, 0.0, counts)
 
     # --- E-step ---------------------------------------------------------------------------------
 

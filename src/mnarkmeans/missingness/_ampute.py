@@ -24,7 +24,7 @@ from scipy.special import expit, ndtr
 from sklearn.utils import check_array
 
 from .._observed import without_mask
-from .._validation import check_reference
+from .._validation import check_choice, check_number, check_reference
 
 WORDS = {"decay": "mnar0", "threshold": "mnar2"}
 
@@ -46,16 +46,16 @@ def ampute(
     X : array-like or pandas DataFrame of shape (n_samples, n_features)
         Numbers; entries that are missing already stay missing.
     mechanism : {"mcar", "mar", "mnar0", "mnar1", "mnar2", "limit", "decay", "threshold"}
-        What decides whether a value is lost: nothing ("mcar"), the first complete feature of the
-        same row ("mar"), the value's own distance from the reference (the paper's mnar0 or "decay",
-        mnar1, mnar2 or "threshold"), or that it lies below a limit of its feature ("limit").
+        What decides whether a value is lost: nothing ("mcar"), the first complete feature of its
+        row ("mar"), its distance from the reference (the paper's mnar0 or "decay", mnar1, mnar2 or
+        "threshold"), or that it lies below a limit of its feature ("limit").
     strength, fraction : float, optional
-        Either the parameter a of the mechanism: a probability (mcar), a quantile (mnar2), the share
-        that each feature loses (limit), or a rate at which missingness decays with the squared
-        distance (others); or the expected share of missing entries of the whole table.
+        Give one. ``strength`` is the parameter a of the mechanism: a probability (mcar), a quantile
+        (mnar2), the share that each feature loses (limit), or how fast missingness decays with the
+        squared distance (others). ``fraction`` is the expected share of missing entries.
     softness : float, default=0.0
-        Of "limit": 0 loses all values below the limit and none above it; otherwise the width of the
-        curve in standard deviations of the feature.
+        Width of the curve of "limit", in standard deviations of the feature; with 0, all values
+        below the limit are lost and none above it.
     reference : float, array of shape (n_features,) or "min", default=0.0
         The point near which values go missing (mar, mnar0, mnar1, mnar2).
     rng : int, numpy Generator or None
@@ -86,20 +86,13 @@ def ampute(
             'mechanism="class" needs the classes, which X does not have: remove values class '
             'by class, ampute(X[y == c], "mcar", strength=rate_of_c).'
         )
-    if mechanism not in CURVES:
-        known = ", ".join(map(repr, [*CURVES, *WORDS]))
-        raise ValueError(f"mechanism must be one of {known}; found {mechanism!r}.")
-    if mechanism != "limit" and softness != 0:
+    check_choice("mechanism", mechanism, (*CURVES, *WORDS))
+    if check_number("softness", softness) > 0 and mechanism != "limit":
         raise ValueError(f"softness belongs to mechanism='limit'; got it with {mechanism!r}.")
-    if not (np.isfinite(softness) and softness >= 0):
-        raise ValueError(f"softness must be a finite number >= 0, found {softness!r}.")
     if (strength is None) == (fraction is None):
-        raise ValueError(
-            "Give either strength= or fraction=, "
-            f"found strength={strength!r} and fraction={fraction!r}."
-        )
-    least, names = np.fmin.reduce(values, axis=0), getattr(X, "columns", None)
-    distance = values - check_reference(reference, values.shape[1], least, names)
+        raise ValueError(f"Give either strength= or fraction=; got {strength!r} and {fraction!r}.")
+    minimum, names = np.fmin.reduce(values, axis=0), getattr(X, "columns", None)
+    distance = values - check_reference(reference, values.shape[1], minimum, names)
     missing = np.isnan(values)
 
     def probability(a: float) -> np.ndarray:
@@ -112,7 +105,7 @@ def ampute(
         strength = _strength_for(fraction, mechanism, probability, None if is_share else scale)
     if not (0 <= strength <= (1.0 if is_share else np.finfo(float).max)):
         wanted = "between 0 and 1" if is_share else "a finite number >= 0"
-        raise ValueError(f"strength of {mechanism!r} must be {wanted}, found {strength!r}.")
+        raise ValueError(f"strength of {mechanism!r} must be {wanted}; got {strength!r}.")
     lost = np.random.default_rng(rng).random(values.shape) < probability(strength)
     if hasattr(X, "iloc"):
         return X.astype(float).mask(lost | missing)
@@ -127,19 +120,17 @@ def _strength_for(
     ends = (0.0, 1.0) if scale is None else (np.log(1e-12 / scale), np.log(1e12 / scale))
     strength: Callable[[float], float] = float if scale is None else np.exp
 
-    def excess(at: float) -> float:
-        return float(probability(strength(at)).mean()) - fraction
+    def share(at: float) -> float:
+        return float(probability(strength(at)).mean())
 
-    least, most = sorted(excess(end) + fraction for end in ends)
+    least, most = sorted(map(share, ends))
     if not least - 1e-9 <= fraction <= most + 1e-9:
         raise ValueError(
             f"{mechanism!r} cannot make {fraction} of this table missing: it reaches from "
             f"{least:.3f} (what is missing already) to {most:.3f}."
         )
-    for end in ends:
-        if abs(excess(end)) < 1e-9:
-            return strength(end)
-    return strength(brentq(excess, *ends, xtol=1e-12))
+    wanted = min(max(fraction, least), most)
+    return strength(brentq(lambda at: share(at) - wanted, *ends, xtol=1e-12))
 
 
 # --- the mechanisms: distance from the reference (NaN where missing), strength -> probability -----
@@ -149,7 +140,7 @@ def _mar(x: np.ndarray, a: float, _: float) -> np.ndarray:
     complete = np.flatnonzero(~np.isnan(x).any(axis=0))
     if x.shape[1] < 2 or complete.size == 0:
         raise ValueError(
-            'mechanism="mar" needs at least two features, one of them complete: found '
+            'mechanism="mar" needs at least two features, one of them complete; got '
             f"{x.shape[1]} feature(s), {complete.size} complete."
         )
     lost = np.tile(np.exp(-a * x[:, complete[:1]] ** 2), x.shape[1])

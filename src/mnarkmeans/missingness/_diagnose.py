@@ -22,18 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from .._io import NotebookTable, require
 from .._kmeans import MNARKMeans
 from .._missingness import MechanismFit, Missingness
-from .._observed import with_nan, zero_filled
-from .._validation import (
-    MissingDataWarning,
-    check_count,
-    check_missing_values,
-    check_table,
-    is_auto,
-    summarise,
-)
+from .._observed import sums_by_cluster, with_nan, zero_filled
+from .._validation import MissingDataWarning, check_count, is_auto, observe
 
 BINS = 10
-BLOCK_ENTRIES = 4_000_000
+ROWS_OF_SHIFT = 1000
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for missing values
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 KINDS = {
@@ -86,21 +79,13 @@ def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     each of the partitions labels (b, n)."""
     (b, n), p = labels.shape, X.shape[1]
     X = X.tocsr() if sp.issparse(X) else X
-    labels = labels + k * np.arange(b)[:, None]
-    step = n if sp.issparse(X) else max(1, BLOCK_ENTRIES // max(p, 1))
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
-    values, seen = zero_filled(X[:step], np.zeros(p))
+    values, seen = zero_filled(X[:ROWS_OF_SHIFT], np.zeros(p))
     shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    sums = np.zeros((3, b * k, p))
-    for begin in range(0, n, step):
-        block = labels[:, begin : begin + step]
-        entries = block.ravel(), np.tile(np.arange(block.shape[1]), b)
-        member = sp.csr_array((np.ones(block.size), entries), shape=(b * k, block.shape[1]))
-        values, seen = zero_filled(X[begin : begin + step], shift)
-        for i, part in enumerate((seen, values, values * values)):
-            product = member @ part
-            sums[i] += product.toarray() if sp.issparse(product) else product
-    return shift, *sums.reshape(3, b, k, p)
+    clusters = labels + k * np.arange(b)[:, None]
+    entries = np.tile(np.arange(n), b), clusters.ravel()
+    memberships = sp.csr_array((np.ones(b * n), entries), shape=(n, b * k))
+    return shift, *sums_by_cluster(X, memberships, shift).reshape(3, b, k, p)
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:
@@ -308,40 +293,36 @@ def diagnose(
     'decaying'
     """
     check_count("n_clusters", n_clusters)
-    names = getattr(X, "columns", None)
-    table = check_table(None, X)
-    values = with_nan(table, check_missing_values(missing_values))
+    observed, names = observe(X, missing_values=missing_values), getattr(X, "columns", None)
+    values, summary = with_nan(observed.source, observed.missing), observed.summary
     n, p = values.shape
-    by_row = observed_by_row(values)
-    k = max(1, min(n_clusters, int((by_row > 0).sum()) // 4))
+    k = max(1, min(n_clusters, summary.n_usable // 4))
     model = MNARKMeans(
         k, reference=reference, missing_values=missing_values, random_state=random_state
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingDataWarning)  # what is missing is said below
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(table)
+        model.fit(X)
     found, cells = model.missingness_, cells_of(values, model.labels_, k)
     trend, kind = _high_minus_low(cells), KINDS[found.mechanism]
-    if by_row.sum() == n * p:
+    if not observed.has_gaps.any():
         kind = "complete"
     elif kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
     suggested = reference
     if reference is None or is_auto(reference):
         suggested = "min" if found.reference == "min" else 0.0
-    features = cells.pooled()
-    summary = summarise(values, np.nan, np.ones(n), 1)[-1]
-    extent = summary.lowest, summary.highest
-    least, most = (np.where(np.isfinite(end), end, np.nan) for end in extent)
+    features, row_share = cells.pooled(), 1.0 - observed_by_row(values) / p
+    low, high = np.where(features.observed > 0, [summary.lowest, summary.highest], np.nan)
     by_feature = {
         "feature": np.arange(p) if names is None else np.asarray(list(names)),
         "missing_share": features.missing_share[0], "reference": model.reference_,
-        "observed_mean": features.mean[0], "observed_min": least, "observed_max": most,
+        "observed_mean": features.mean[0], "observed_min": low, "observed_max": high,
     }  # fmt: skip
-    zeros = np.count_nonzero((values.data if sp.issparse(values) else values) == 0) / (n * p)
+    zeros = np.count_nonzero((values.data if observed.is_sparse else values) == 0) / (n * p)
     return Diagnosis(
-        n, p, float(1.0 - by_row.mean() / p), 1.0 - by_row / p, features.missing_share[0],
+        n, p, float(row_share.mean()), row_share, features.missing_share[0],
         missing_against_mean(features), missing_against_mean(cells), trend,
         [] if kind == "complete" else found.mechanisms, found, kind, model.reference_,
         found.lam, suggested, _advice(kind, found, cells, zeros), by_feature, cells,
