@@ -38,9 +38,7 @@ from ._validation import check_choice, check_count, check_number, is_auto
 CRITERIA = ("score", "paper")
 OWN_PARAMETERS = ("lams", "criterion", "n_splits")  # the others are those of MNARKMeans
 MOST_ROWS = 20_000  # of a larger table, a sample of this size is enough
-SAME_STABILITY = (
-    0.02  # difference in adjusted Rand index that is ignored, in favour of more clusters
-)
+SAME_STABILITY = 0.02  # adjusted Rand index that is given up in favour of more clusters
 
 
 class SelectionWarning(UserWarning):
@@ -63,8 +61,8 @@ class MNARKMeansCV(CentersModel):
     n_splits : int, default=None
         Number of splits; None: 10 for "paper", otherwise 12.
     n_init : int or "auto", default=10
-        Starts of every fit. With "score", each part of the rows has half of them, which are tried
-        at three of the candidates, and all candidates go on from there.
+        Starts of the last fit. Each part of the rows has as many with "paper", and half as many
+        with "score", which are run at three candidates, and all candidates go on from there.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
         None is "auto" where ``lams`` is "auto", and zero where candidates are given.
     missing_values, max_iter, tol, algorithm, random_state, n_jobs
@@ -72,8 +70,8 @@ class MNARKMeansCV(CentersModel):
     init : {"k-means++", "random"}, default="k-means++"
         Starting centres.
     verbose : int, default=0
-        Above 0, lines with the time left as splits are finished; the logger "mnarkmeans" gets them
-        in any case.
+        Above 0, a line with the time left after every split, which the logger "mnarkmeans" gets in
+        any case.
 
     Attributes
     ----------
@@ -94,9 +92,8 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    Stability is estimated in a sample of at most 20,000 rows; the last fit takes all rows. Among
-    several numbers of clusters the largest wins whose clusters are as reproducible as those of the
-    best.
+    Stability is estimated in a sample of at most 20,000 rows; the last fit takes all rows. The
+    largest number of clusters wins that is as reproducible as the best.
 
     Examples
     --------
@@ -141,8 +138,7 @@ n_features_in_, feature_names_in_
             left = f"{spent:.1f} s spent, about {spent / done * (total - done):.1f} s left"
             log_line(f"fit {done}/{total}: {left}", bool(self.verbose))
 
-        known = {} if self._known is None else self._known
-        trials = []
+        known, trials = {} if self._known is None else self._known, []
         for k in ks:
             trial = known.get(k) or self._try(observed, sample, k, lams, parts, seeds, progress)
             known[k] = trial

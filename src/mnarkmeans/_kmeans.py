@@ -292,22 +292,20 @@ class MNARKMeans(CentersModel, CallbackSupportMixin):
         Number of clusters.
     lam : float, array of shape (n_features,) or "auto", default="auto"
         Penalty for missing values, >= 0, for all features or for each. "auto" chooses it from the
-        data, at the cost of a few more fits: clusters fitted to other rows have to predict blocks
-        of features of a row, their values and which are missing, from its other features.
+        data by a few more fits: clusters fitted to other rows have to predict blocks of features
+        of a row, their values and which are missing, from its other features.
     reference : float, array of shape (n_features,), "min", "auto" or None, default=None
-        The point near which values are likely to be missing. "min" takes the smallest observed
-        value of each feature, as for data with a detection limit. "auto" chooses between zero
-        and that, together with lam. None is "auto" where lam is "auto", and
-        zero where lam is a number.
+        The point near which values are likely to be missing. "min" is the smallest observed value
+        of each feature, as with a detection limit. "auto" chooses between zero and that, together
+        with lam. None is "auto" where lam is "auto", otherwise zero.
     missing_values : float, default=nan
-        How missing values are marked in dense input: NaN, or a number such as 0. NaN is always
-        missing. In sparse input, entries that are not stored are missing, and stored zeros are
-        observed.
+        Code of missing values in dense input, such as 0; NaN is always missing. In sparse input,
+        entries that are not stored are missing, and stored zeros are observed.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, \
 default="k-means++"
-        Starting centres: k-means++ on mean-filled data (in tables with many features, the last
-        start is k-means on leading principal components), random rows (mean-filled),
-        given ones (then there is one start), or a function ``init(X, n_clusters, random_state)``.
+        Starting centres: k-means++ on mean-filled data (in wide tables the last start is k-means
+        on principal components), random rows (mean-filled), given ones (then there is one start),
+        or a function ``init(X, n_clusters, random_state)``.
     n_init : int or "auto", default=10
         Number of starts ("auto" is 10); the one with the smallest loss wins.
     max_iter : int, default=300
@@ -331,31 +329,25 @@ default="k-means++"
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, as ``predict`` gives it.
     inertia_ : float
-        The penalised loss, by direct differences; ``-score(X)``.
-    n_iter_ : int
-        Iterations of the best start.
-    loss_path_ : ndarray
-        The loss after every one of the ``n_iter_`` iterations of the best start; it never rises.
+        The penalised loss; ``-score(X)``.
+    n_iter_, loss_path_ : int, ndarray of shape (n_iter_,)
+        Iterations of the best start, and the loss after each of them; it never rises.
     start_losses_ : ndarray of shape (n_init,)
         Final loss of every start.
-    lam_ : float or ndarray of shape (n_features,)
-        The penalty that was used.
+    lam_, reference_ : float or ndarray of shape (n_features,), ndarray of shape (n_features,)
+        The penalty and the reference that were used.
     missingness_ : Missingness
         Where lam or reference were chosen: the candidates with their scores, the choice and the
         reasons. See :class:`mnarkmeans.missingness.Missingness`.
-    reference_ : ndarray of shape (n_features,)
-        The reference that was used.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if the input had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if the input had any.
 
     Notes
     -----
-    A row without any observed value is ignored in the centres and the loss; its label is that of
-    the centre nearest to the reference. A feature that is never observed has the reference as its
-    centre. A cluster that becomes empty is relocated to the row with the largest loss.
-    With ``lam=0``, a centre keeps its place in features that no row of the cluster observes.
+    A row without observed values does not count, and gets the label of the centre nearest to the
+    reference. A feature that is never observed has the reference as its centre. A cluster that
+    becomes empty is relocated to the row with the largest loss. With ``lam=0``, a centre keeps its
+    place in features that no row of the cluster observes.
 
     References
     ----------

@@ -161,7 +161,8 @@ def _begin(
             own_em.start(partition, name, candidate.freedom)._replace(**given)
             for partition in fitted or partitions
         ]
-        if last is not None and last.mechanism.suits(name, own_em.observed.has_gaps):
+        has_gaps = own_em.observed.has_gaps
+        if last and last.mechanism.name == name and (last.mechanism.has_gaps == has_gaps).all():
             starts = [last]
         runs = [candidate.run(short, model, start) for start in starts]
         begun.append(max(runs, key=lambda run: run.objective))

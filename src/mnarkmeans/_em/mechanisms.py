@@ -195,7 +195,7 @@ class Mechanism:
     ignorable: ClassVar[bool] = False  # within a cluster, P(missing) does not depend on x
     uses_reference: ClassVar[bool] = False
     has_gaps: np.ndarray  # (p,)
-    n_parameters: Any
+    n_parameters: ClassVar[Any]  # an int
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
@@ -206,10 +206,6 @@ class Mechanism:
     def is_possible(cls, values: Values) -> bool:
         """Whether no observed value contradicts it."""
         return True
-
-    def suits(self, name: str, has_gaps: np.ndarray) -> bool:
-        """Whether EM with a mechanism of this name can go on from it."""
-        return self.name == name and np.array_equal(self.has_gaps, has_gaps)
 
     def parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.own_parameters}
@@ -358,6 +354,7 @@ class Decaying(Mechanism):
     name: ClassVar[str] = "decay"
     own_parameters: ClassVar = {"t": Parameter(""), "c": Parameter("", most=1.0)}
     uses_reference: ClassVar[bool] = True
+    n_parameters: ClassVar[int] = 2
 
     @classmethod
     def start(cls, values: Values, clusters: Clusters) -> Self:
@@ -416,10 +413,6 @@ class Decaying(Mechanism):
     def total_log_observed(self, values: Values) -> float:
         return float(self._log_observed(values, self.t, self.c))
 
-    @property
-    def n_parameters(self) -> int:
-        return 2
-
 
 def _by_curve(t: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """P(missing) / c, without the background rate."""
@@ -431,6 +424,9 @@ def _log_observed_at(t: Any, c: Any, squares: np.ndarray) -> np.ndarray:
     """log P(observed) of values with these squares."""
     rate = (1.0 - c) - c * (1.0 - BACKGROUND_RATE) * np.expm1(-t * squares)
     return np.log(np.maximum(rate, TINY))
+
+
+LEAST_REACH = 1e-3  # of a threshold, in standard deviations of a cluster
 
 
 @dataclass(frozen=True)
@@ -461,12 +457,13 @@ class WithinThreshold(Mechanism):
         """With m = |mu| / sd, reach = tau / sd, a = -reach - m and b = reach - m:
 
         P = Phi(b) - Phi(a),   E = sign(mu) sd (m - (phi(b) - phi(a)) / P),
-        Var = v (1 + (a phi(a) - b phi(b)) / P - ((phi(b) - phi(a)) / P)^2),
-        and for a tiny reach P = 2 reach phi(m) (1 + reach^2 (m^2 - 1) / 6), E = mu reach^2 / 3,
-        Var = tau^2 / 3.
+        Var = v (1 + (a phi(a) - b phi(b)) / P - ((phi(b) - phi(a)) / P)^2).
+        Differences lose their digits below LEAST_REACH, where P is proportional to the reach, and E
+        and Var are to its square.
         """
         sd = np.sqrt(variance)
-        reach, m = self.tau / sd, np.abs(mean) / sd
+        reach, m = np.maximum(self.tau / sd, LEAST_REACH), np.abs(mean) / sd
+        part = self.tau / sd / reach
         a, b = -reach - m, reach - m
         log_b = log_ndtr(b)
         log_p = log_b + np.log(-np.expm1(np.minimum(log_ndtr(a) - log_b, -TINY)))
@@ -476,14 +473,8 @@ class WithinThreshold(Mechanism):
         drop = at_b - at_a
         center = np.clip(m - drop, 0.0, reach)
         spread = np.clip(1.0 + a * at_a - b * at_b - drop**2, 0.0, np.minimum(1.0, reach**2))
-        tiny = reach < 1e-3
-        if tiny.any():
-            curvature = reach**2 * (m**2 - 1.0) / 6.0
-            narrow = np.log(2.0 * reach) - 0.5 * m * m - HALF_LOG_2PI + curvature
-            log_p = np.where(tiny, narrow, log_p)
-            center = np.where(tiny, np.minimum(m * reach**2 / 3.0, reach), center)
-            spread = np.where(tiny, reach**2 / 3.0, spread)
-        return log_p, np.copysign(sd * center, mean), variance * spread
+        center, spread = center * part**2, spread * part**2
+        return log_p + np.log(part), np.copysign(sd * center, mean), variance * spread
 
     def probability(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return (np.abs(x) < self.tau).astype(np.float64)
