@@ -321,10 +321,10 @@ def fit_mixtures(
             starts.append(starts[0]._replace(mechanism=strong))
         for begin in starts:
             run = em.with_prior(prior).run(State(begin), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
-            fitted.append((where, MixtureFit(em, name, 0.0, n_chosen, (list(run)[-1],))))
+            fitted.append((where, MixtureFit(em, name, 0.0, n_chosen, list(run)[-1])))
     fitted.sort(key=lambda pair: pair[1].score)
     where, best = fitted[-1]
-    parameters = best.states[-1].parameters
+    parameters = best.state.parameters
     expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means
     likeliest = {mixture.mechanism: mixture for _, mixture in fitted}
     mechanisms = [_mechanism_fit(likeliest[name]) for name in MECHANISMS if name in likeliest]
@@ -335,7 +335,7 @@ def fit_mixtures(
 
 def _mechanism_fit(mixture: MixtureFit) -> MechanismFit:
     """Its penalty is lam = 1 - (E[x | missing] - c) / (mu - c), averaged as the loss weighs it."""
-    em, (parameters, expectation, *_) = mixture.em, mixture.states[-1]
+    em, (parameters, expectation, *_) = mixture.em, mixture.state
     mu, variance = parameters.means - em.observed.reference, parameters.variances.mean(axis=0)
     lost = missing_of(parameters, em.observed.reference).mean
     sums, has_gaps = expectation.sums, em.observed.has_gaps

@@ -334,7 +334,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return bool(self.warm_start) and hasattr(self, "means_")
 
     def _store_fit(self, best: MixtureFit, compared: list[MixtureFit], rng: Any) -> None:
-        state = best.states[-1]
+        state = best.result
         parameters = best.em.m_step(state.parameters, state.expectation)
         self._mechanism = parameters.mechanism
         self.mechanism_ = best.mechanism

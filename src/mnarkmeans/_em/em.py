@@ -139,6 +139,10 @@ class EM:
         counts, sums, squares = totals
         return SoftSums(weights.sum(axis=0), sums, counts, squares, 0.0, counts)
 
+    def sums_at(self, parameters: Parameters) -> SoftSums:
+        """Sums for the posteriors of these parameters."""
+        return self.sums_of(posteriors(self.observed, parameters, self.threads).memberships)
+
     # --- E-step ---------------------------------------------------------------------------------
 
     def e_step(self, parameters: Parameters) -> Expectation:

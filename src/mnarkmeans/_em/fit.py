@@ -35,40 +35,42 @@ BEHIND, BEHIND_PER_ROW = 20.0, 0.05
 
 
 class MixtureFit(NamedTuple):
-    """A mixture model, and its states from the start on."""
+    """A mixture model, and how far its fit has come."""
 
     em: EM
     mechanism: str
     freedom: float
     n_chosen: int = 0  # numbers of the reference that were chosen from the data
-    states: tuple[State, ...] = ()
+    state: Any = None  # a State, once it has begun
+    result: Any = None  # the same, but after at most max_iter iterations of the user
 
     def __str__(self) -> str:
         return f"{self.mechanism}, {'Student t' if self.freedom > 0 else 'normal'}"
 
     @property
     def objective(self) -> float:
-        return self.states[-1].path[-1]
+        return self.state.path[-1]
 
     @property
     def log_likelihood(self) -> float:
-        return self.states[-1].expectation.log_likelihood
+        return self.state.expectation.log_likelihood
 
     @property
     def score(self) -> float:
         """BIC, as a log-likelihood; clusters have the same number of parameters everywhere."""
-        count = self.states[-1].parameters.mechanism.n_parameters + self.n_chosen
+        count = self.state.parameters.mechanism.n_parameters + self.n_chosen
         return self.log_likelihood - 0.5 * math.log(max(self.em.n_rows, 2.0)) * count
 
     def run(self, max_iter: int, model: Any, begin: Parameters | None = None) -> MixtureFit:
         """From parameters, or on from the last state, up to ``max_iter`` iterations in all."""
-        states = [State(begin)] if begin else list(self.states)
-        done = len(states[-1].path)
-        for state in self.em.run(states[-1], max_iter=max_iter - done, tol=model.tol):
+        last, result = State(begin) if begin else self.state, self.result
+        state, left = last, max_iter - len(last.path)
+        for state in self.em.run(last, max_iter=left, tol=model.tol):
             message = f"  {self}, iteration {len(state.path)}: {state.path[-1]:.6f}"
             log_line(message, model.verbose > 1, logging.DEBUG)
-            states.append(state)
-        return self._replace(states=tuple(states))
+            if len(state.path) <= model.max_iter:
+                result = state
+        return self._replace(state=state, result=result)
 
 
 def fit(
@@ -90,7 +92,7 @@ def fit(
     n_init = 1 if is_auto(model.n_init) or last is not None else model.n_init
     for start in range(n_init):
         if last is not None:
-            partitions = [ems[0].sums_of(posteriors(ems[0].observed, last, threads).memberships)]
+            partitions = [ems[0].sums_at(last)]
         else:
             partitions = [ems[0].sums_of(each) for each in _partitions(ems, model, rng)]
         candidates = runs or _candidates(ems, model, partitions[0], freedoms[model.tails])
@@ -104,8 +106,7 @@ def fit(
             log_line(f"start {start + 1}, {run}: {run.objective:.6f}", model.verbose > 0)
         pairs = zip(runs or new, new, strict=True)
         runs = [max(pair, key=lambda run: run.objective) for pair in pairs]
-    best = max(runs, key=lambda run: run.score).run(model.max_iter, model)
-    return best._replace(states=best.states[: model.max_iter + 1]), runs
+    return max(runs, key=lambda run: run.score).run(model.max_iter, model), runs
 
 
 # --- candidates and starts ------------------------------------------------------------------------
@@ -148,20 +149,20 @@ def _begin(
     }
     begun: list[MixtureFit] = []
     for candidate in candidates:
-        own_em, name = candidate.em, candidate.mechanism
+        em, name, freedom = candidate[:3]
         fitted = []
-        if candidate.freedom > 0 and not MECHANISMS[name].ignorable:
+        if freedom > 0 and not MECHANISMS[name].ignorable:
             fitted = [
-                em.sums_of(posteriors(em.observed, states[-1].parameters, em.threads).memberships)
-                for em, mechanism, freedom, _, states in begun
-                if (mechanism, freedom) == ("mcar", candidate.freedom)
-                or (mechanism == name and em.observed is own_em.observed)
+                run.em.sums_at(run.state.parameters)
+                for run in begun
+                if (run.mechanism, run.freedom) == ("mcar", freedom)
+                or (run.mechanism == name and run.em.observed is em.observed)
             ]
         starts = [
-            own_em.start(partition, name, candidate.freedom)._replace(**given)
+            em.start(partition, name, freedom)._replace(**given)
             for partition in fitted or partitions
         ]
-        has_gaps = own_em.observed.has_gaps
+        has_gaps = em.observed.has_gaps
         if last and last.mechanism.name == name and (last.mechanism.has_gaps == has_gaps).all():
             starts = [last]
         runs = [candidate.run(short, model, start) for start in starts]
