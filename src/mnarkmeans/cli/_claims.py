@@ -31,45 +31,41 @@ PATIENCE = 0.2  # seconds to wait for a lock whose owner is just leaving
 
 @contextmanager
 def claimed(
-    target: Path | None,
-    names: Iterable[str] | None = None,
-    *,
-    force: bool,
-    inputs: Iterable[Path] = (),
+    target: Path | None, names: Iterable[str] = (), *, force: bool, inputs: Iterable[Path] = ()
 ) -> Iterator[Any]:
     """Claim a file, or a folder for the files `names`; nothing (None) without a target."""
     if target is None:
         yield None
         return
-    claim = Claim(target, names, force)
+    claim = Claim(target, names)
     with ExitStack() as held:
         with claim.errors():
-            claim.check(inputs)
+            claim.check(force, inputs)
             claim.take(held)
         yield claim
 
 
 class Claim:
-    """A file, or a folder and the names of the files in it, that only this process writes."""
+    """Files of a folder that only this process writes."""
 
-    def __init__(self, target: Path, names: Iterable[str] | None, force: bool) -> None:
-        self.target, self.force = target, force
-        self.place = Path(os.path.realpath(target))  # where links lead
-        self.names = None if names is None else list(names)
-        self.is_new = not os.path.isdir(self.place)
+    def __init__(self, target: Path, names: Iterable[str]) -> None:
+        self.target, self.place = target, Path(os.path.realpath(target))  # where links lead
+        self.folder, self.names = self.place, [*names]
+        if not names:
+            self.folder, self.names = self.place.parent, [self.place.name]
+        self._beside = self.folder if self.folder.is_dir() else self.folder.parent
 
     def hidden(self, what: str) -> Path:
-        """A hidden path beside the output, or inside a folder that exists."""
-        if self.names is not None and not self.is_new:
-            return self.place / f"{MARK}{what}"
-        return self.place.parent / f"{MARK}{what}-{self.place.name[:50]}"
+        """A hidden path in the folder, or beside it if it does not exist yet."""
+        return self._beside / f"{MARK}{what}-{self.place.name[:50]}"
 
-    def check(self, inputs: Iterable[Path] = ()) -> None:
+    def check(self, force: bool, inputs: Iterable[Path]) -> None:
         """Refuse to replace files without --force, and files that are read in any case."""
-        if self.names and self.place.is_file():
+        if self.folder == self.place and self.place.is_file():
             raise UserError(f"{self.target} is a file; give the name of a folder")
-        for name in self.names or [""]:
-            path, shown = self.place / name, self.target / name
+        for name in self.names:
+            path = self.folder / name
+            shown = self.target if path == self.place else self.target / name
             if path.is_dir():
                 raise UserError(f"{shown} is a folder; choose another output")
             if not path.exists():
@@ -80,7 +76,7 @@ class Claim:
                         f"the output {shown} is the same file as the input {source}; choose "
                         "another output"
                     )
-            if not self.force:
+            if not force:
                 raise UserError(f"{shown} exists; add --force to replace it")
 
     def take(self, held: ExitStack) -> None:
@@ -88,7 +84,7 @@ class Claim:
 
         In the end the lock is released, and folders that were created and stayed empty go.
         """
-        for folder in reversed([above for above in self.place.parents if not above.exists()]):
+        for folder in reversed([above for above in self.folder.parents if not above.exists()]):
             folder.mkdir()
             held.callback(_attempt, folder.rmdir)
         with suppress(FileNotFoundError):
@@ -109,14 +105,14 @@ class Claim:
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """A hidden file or folder to write; it takes its place when the block ends well."""
-        hidden, is_folder = self.hidden("new"), self.names is not None
+        """A hidden folder to write to; its files take their places when the block ends well."""
+        hidden = self.hidden("new")
         with self.errors():
             shutil.rmtree(hidden, ignore_errors=True)  # left by a run that was killed
             try:
                 hidden.mkdir()
-                yield hidden if is_folder else hidden / self.place.name
-                _io.put_in_place(hidden, self.place if is_folder else self.place.parent)
+                yield hidden
+                _io.put_in_place(hidden, self.folder)
             finally:
                 shutil.rmtree(hidden, ignore_errors=True)
 

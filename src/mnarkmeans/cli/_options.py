@@ -84,29 +84,20 @@ def parse_cluster_range(text: str) -> list[int]:
     return numbers
 
 
-def parse_lams(text: str) -> list[float] | str:
-    """'auto' or numbers of at least 0, separated by commas."""
-    return "auto" if text.strip().lower() == "auto" else [_penalty(p) for p in text.split(",")]
-
-
 def parse_lam(text: str) -> float | str:
     """'auto' or a number of at least 0."""
-    return "auto" if text.strip().lower() == "auto" else _penalty(text)
-
-
-def _penalty(text: str) -> float:
+    if text.strip().lower() == "auto":
+        return "auto"
     number = as_number(text)
     if number is None or not 0 <= number < math.inf:
         raise typer.BadParameter(f"must be auto or a number of at least 0, not {text!r}")
     return number
 
 
-def parse_decimal(text: str) -> str:
-    """A point or a comma, also by name: some shells take a bare comma for something else."""
-    sign = {"point": ".", "comma": ","}.get(text.strip().lower(), text.strip())
-    if sign not in (".", ","):
-        raise typer.BadParameter(f"must be . or , (not {text!r})")
-    return sign
+def parse_lams(text: str) -> list[float | str] | str:
+    """'auto' or numbers of at least 0, separated by commas."""
+    lams = [parse_lam(word) for word in text.split(",")]
+    return "auto" if lams == ["auto"] else lams
 
 
 def as_number(text: str) -> float | None:
@@ -139,7 +130,7 @@ class ReadingOptions:
     transpose: bool = _reading(False, "Rows are features and columns are samples.", "--transpose")
     decimal: str | None = _reading(
         None, "Decimal sign of a text file, or of text in a sheet. Default: detected.",
-        metavar=". or ,", parser=parse_decimal)
+        metavar=". or ,")
     encoding: str | None = _reading(None, "Encoding of a text file that is not UTF-8.")
     delimiter: str | None = _reading(
         None, "Column separator of a text file. Default: detected.")

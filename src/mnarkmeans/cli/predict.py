@@ -79,7 +79,8 @@ def write_frame(claim: Claim, frame: pd.DataFrame, layout: dict[str, Any] | None
     spreadsheet that wrote the one opens the other.
     """
     name = claim.target.name.lower()
-    with claim.writing() as path:
+    with claim.writing() as folder:
+        path = folder / claim.place.name
         if name.endswith(".parquet"):
             texts = frame.select_dtypes("object")  # a column of Parquet has one kind of value
             frame[texts.columns] = texts.where(texts.isna(), texts.astype(str))
