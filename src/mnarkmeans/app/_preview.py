@@ -1,7 +1,8 @@
 """What was understood of a file, what is suggested, and the command to run.
 
 Reading, preparing and advising are those of `mnarkmeans.tables`, with the same defaults as the
-command line. The settings of the page are the fields of ``ReadOptions`` and ``Preparation``.
+command line. The settings of the page, by the names of its inputs, are the fields of
+``ReadOptions`` and ``Preparation``.
 """
 
 from __future__ import annotations
@@ -22,45 +23,8 @@ ROWS_SHOWN, COLUMNS_SHOWN = 8, 7
 NAMES_SHOWN = 300  # features that can be clicked away
 DOTS_SHOWN = 400
 
-# Of the page: field, label, what it does; choices as (value, shown).
-READING: list[dict[str, Any]] = [
-    dict(name="transpose", kind="check", label="Samples are the columns",
-         help="The samples, which are clustered, become the rows."),
-    dict(name="decimal", label="Decimal sign",
-         choices=[["", "detected"], [".", "1.5"], [",", "1,5"]],
-         help="How numbers are written in the file."),
-    dict(name="missing_value", several=True, label="Codes for missing values",
-         help="For example 0 or -999; several with commas. Empty cells are always missing."),
-    dict(name="columns", several=True, label="Use only these columns",
-         help="Names or patterns such as LFQ intensity *, several with commas."),
-    dict(name="drop", several=True, label="Leave out these columns",
-         help="Names or patterns, several with commas."),
-    dict(name="id_column", label="Column with the row names", help="Detected if empty."),
-    dict(name="drop_rows", several=True, label="Leave out rows",
-         help="Column=value, for example Reverse=+."),
-    dict(name="normalize", label="Normalise samples",
-         choices=[["none", "no"], ["median", "same median"], ["total", "same total"]],
-         help="Removes differences in the amount loaded."),
-    dict(name="log2", kind="check", label="Take log2", help="For intensities."),
-    dict(name="log1p", kind="check", label="Take log(1 + x)", help="For counts."),
-    dict(name="scale", label="Scale features",
-         choices=[["none", "no"], ["std", "by standard deviation"], ["maxabs", "by largest value"]],
-         help="For features in different units."),
-    dict(name="center_rows", kind="check", label="Centre each row",
-         help="Clusters profiles by shape, not by level; for proteins or genes as rows."),
-    dict(name="zscore_rows", kind="check", label="Standardise each row",
-         help="Shape alone: level and size of each profile are removed."),
-]  # fmt: skip
-ADVANCED: list[dict[str, Any]] = [
-    dict(name="lam", value="auto", label="lam, the penalty for missing values",
-         help="auto chooses from the data; 0 ignores missing values, 1 fills in the reference."),
-    dict(name="reference", value="auto", label="Reference",
-         help="Value near which values go missing: auto, min (detection limit), or a number."),
-    dict(name="starts", value="", label="Number of starts",
-         help="Random starts; the best result is kept."),
-    dict(name="seed", value="0", label="Seed", help="The same seed gives the same result."),
-]  # fmt: skip
-LABELS = {control["name"]: control["label"] for control in READING}
+# Further options of the page, and the values that need not be typed.
+ADVANCED = {"lam": "auto", "reference": "auto", "starts": "", "seed": "0"}
 
 
 class Refused(Exception):
@@ -77,35 +41,39 @@ def preview(path: Path, settings: dict[str, Any] | None) -> dict[str, Any]:
     A file that cannot be read in this way gives the reason and what can be changed.
     """
     options, steps = _parts(settings or {})
-    suggestions: list[dict[str, Any]] = []
-    shown: dict[str, Any] = {"controls": READING, "advanced": ADVANCED}
+    shown: dict[str, Any] = {
+        "defaults": _settings(ReadOptions(), Preparation()), "suggestions": []
+    }  # fmt: skip
     try:
         if settings is None:
             advice = advise(path)
             table, options, steps = advice.table, advice.options, advice.preparation
-            suggestions = [_suggestion(suggestion) for suggestion in advice.suggestions]
+            shown["suggestions"] = [
+                {"reason": _sentence(suggestion.reason), "changes": suggestion.changes}
+                for suggestion in advice.suggestions
+            ]
         else:
             table = read_table(path, **options.to_dict())
-        _, used, values = replace(steps).fit_apply(table)
+        _, used, values = steps.fit_apply(table)
         shown |= {"table": _table(table, used, values), "annotations": _annotations(table)}
     except (TableError, OSError) as error:
         shown["error"] = _sentence(error)
-    return shown | {"settings": _settings(options, steps), "suggestions": suggestions}
+    return shown | {"settings": _settings(options, steps)}
 
 
-def command_for(name: str, given: dict[str, Any], out: str) -> list[str]:
+def command_for(name: str, choices: dict[str, Any], out: str) -> list[str]:
     """The arguments of ``mnarkmeans`` that do what the page asks."""
-    options, steps = _parts(given.get("settings") or {})
-    clusters = str(given.get("clusters") or "")
+    options, steps = _parts(choices.get("settings") or {})
+    clusters = str(choices.get("clusters") or "")
     if not re.fullmatch(r"\d+(:\d+)?|K", clusters):
         raise Refused("Give the number of clusters, such as 3, or a range, such as 2:8.")
     words = ["select" if ":" in clusters else "fit", name, "-k", clusters]
-    words += [*options.typed(), *steps.typed(), *(["--as-is"] if given.get("as_is") else [])]
+    words += [*options.typed(), *steps.typed(), *(["--as-is"] if choices.get("as_is") else [])]
     for field in ("batch", "labels"):
-        words += [f"--{field}", str(given[field])] if given.get(field) else []
-    for control in ADVANCED:
-        option, value = control["name"], str(given.get(control["name"]) or "")
-        if value and value != control["value"]:
+        words += [f"--{field}", str(choices[field])] if choices.get(field) else []
+    for option, default in ADVANCED.items():
+        value = str(choices.get(option) or "")
+        if value not in ("", default):
             words += [f"--{option}{'s' * (option == 'lam' and words[0] == 'select')}", value]
     return [*words, "-o", out]
 
@@ -122,19 +90,6 @@ def _settings(options: ReadOptions, steps: Preparation) -> dict[str, Any]:
     """What a person can set, without what was learned from a table."""
     names = [f.name for f in fields(steps) if not f.metadata]
     return options.to_dict() | {name: getattr(steps, name) for name in names}
-
-
-def _suggestion(suggestion: Any) -> dict[str, Any]:
-    changes, words = suggestion.changes, []
-    for name, value in changes.items():
-        text = ", ".join(value) if isinstance(value, tuple) else value
-        label = LABELS.get(name, name.replace("_", " ").capitalize())
-        words.append(label if value is True else f"{label}: {text}")
-    defaults = _settings(ReadOptions(), Preparation())
-    return dict(
-        title="; ".join(words) or "Note", reason=_sentence(suggestion.reason), changes=changes,
-        defaults={name: defaults[name] for name in changes},
-    )  # fmt: skip
 
 
 def _annotations(table: Table) -> list[str]:
@@ -175,8 +130,6 @@ def _table(table: Table, used: Table, values: Any) -> dict[str, Any]:
 
 
 def _sentence(error: object) -> str:
-    """One sentence that names what the page has, not parameters or options."""
-    text = " ".join(str(getattr(error, "command_line", error)).split())
-    for name in sorted(LABELS, key=len, reverse=True):
-        text = text.replace(f"--{name.replace('_', '-')}", f"\u201c{LABELS[name]}\u201d")
+    """A message with the options of the command line, which the page calls by its own names."""
+    text = str(getattr(error, "command_line", error))
     return text[:1].upper() + text[1:]

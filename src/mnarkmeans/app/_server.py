@@ -135,22 +135,22 @@ class App:
         return JSONResponse({"file": key, "name": name, "size": written})
 
     async def preview(self, request: Request) -> Response:
-        given, path = await self._given(request)
-        return JSONResponse(await run_in_threadpool(preview, path, given.get("settings")))
+        body, path = await self._body(request)
+        return JSONResponse(await run_in_threadpool(preview, path, body.get("settings")))
 
     async def command(self, request: Request) -> Response:
         """What to type for the same result."""
-        given, path = await self._given(request)
-        words = ["mnarkmeans", *command_for(path.name, given, out=f"{path.stem}-clusters")]
+        body, path = await self._body(request)
+        words = ["mnarkmeans", *command_for(path.name, body, out=f"{path.stem}-clusters")]
         return JSONResponse({"command": " ".join(map(quoted, words))})
 
     async def list_runs(self, request: Request) -> Response:
         return JSONResponse([run.describe() for run in self.runs.all])
 
     async def start(self, request: Request) -> Response:
-        given, path = await self._given(request)
-        out, k = f"result{len(self.runs.all) + 1}", str(given.get("clusters"))
-        arguments = command_for(path.name, given, out)
+        body, path = await self._body(request)
+        out, k = f"result{len(self.runs.all) + 1}", str(body.get("clusters"))
+        arguments = command_for(path.name, body, out)
         title = f"{k.replace(':', ' to ')} cluster{'s' * (k != '1')} of {path.name}"
         return JSONResponse(self.runs.add(title, path, arguments, out).describe(), 201)
 
@@ -162,8 +162,8 @@ class App:
     async def apply(self, request: Request) -> Response:
         """Labels for, or missing values filled in, another file (or the same) with this model."""
         run = self._run(request)
-        given, path = await self._given(request, run.file)
-        verb = given.get("verb")
+        body, path = await self._body(request, run.file)
+        verb = body.get("verb")
         if verb not in ("predict", "impute") or "model.json" not in run.files():
             raise Refused("There is no model to apply.")
         title, ending = "labels for", "labels.csv"
@@ -188,18 +188,18 @@ class App:
         path = await run_in_threadpool(shutil.make_archive, str(run.out), "zip", run.out)
         return FileResponse(path, filename=f"{run.file.stem}-{run.out.name}.zip")
 
-    async def _given(self, request: Request, file: Path | None = None) -> tuple[Any, Path]:
+    async def _body(self, request: Request, file: Path | None = None) -> tuple[Any, Path]:
         """What the page sent, and the file it is about."""
         try:
-            given = await request.json()
+            body = await request.json()
         except ValueError:
-            given = None
-        if not isinstance(given, dict):
+            body = None
+        if not isinstance(body, dict):
             raise Refused("The app does not understand this request.")
-        path = self.files.get(str(given.get("file"))) if given.get("file") else file
+        path = self.files.get(str(body.get("file"))) if body.get("file") else file
         if path is None:
             raise Refused("This file is no longer here; drop it again.", 404)
-        return given, path
+        return body, path
 
     def _run(self, request: Request) -> Run:
         number = request.path_params["number"]

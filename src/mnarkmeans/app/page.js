@@ -2,7 +2,16 @@
 // One page, one state. The server keeps files and runs; the page asks for them again when it is opened.
 
 const $ = (id) => document.getElementById(id), isList = Array.isArray;
-const state = { file: null, settings: null, suggestions: [], advised: "", shown: null, looking: 0 };
+const state = { file: null, settings: null, suggestions: [], defaults: {}, advised: "", shown: null, looking: 0 };
+const fields = [...$("reading").elements]; // how the table is read and prepared
+const labels = Object.fromEntries(fields.map((field) => [field.name,
+  [...field.labels[0].childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data.trim()).join("")]));
+
+/** A message with the names that the page has for the options of the command line. */
+const inWords = (message) => message.replace(/--([a-z0-9-]+)/g, (option, name) => {
+  const label = labels[name.replaceAll("-", "_")];
+  return label ? `\u201c${label}\u201d` : option;
+});
 
 function make(namespace, tag, attributes, children) {
   const made = document.createElementNS(namespace, tag);
@@ -30,7 +39,7 @@ async function ask(path, body) {
 
 /** Show the sentence of an error, or hide the place for it. */
 function complain(id, error) {
-  $(id).textContent = error ? error.message || error : "";
+  $(id).textContent = error ? inWords(error.message || error) : "";
   $(id).hidden = !error;
 }
 
@@ -48,7 +57,7 @@ async function drop(file) {
     status(`${taken.name}, ${megabytes < 1 ? `${(1000 * megabytes).toFixed(1)} kB` : `${megabytes.toFixed(1)} MB`}`);
     await preview();
     location.hash = "understood";
-  } catch (error) { status(error.message); }
+  } catch (error) { status(inWords(error.message)); }
 }
 
 // --- 2. what was understood
@@ -65,9 +74,15 @@ async function preview() {
   for (const id of ["table", "choose"]) $(id).hidden = Boolean(found.error);
   if (!found.settings) return;
   state.settings = found.settings;
-  if (isNew) Object.assign(state, { suggestions: found.suggestions, advised: JSON.stringify(state.settings) });
-  $("reading").replaceChildren(...found.controls.map((one) => control(one, state.settings[one.name],
-    (value) => change({ [one.name]: one.several ? (value ? value.split(/\s*,\s*/) : []) : value }))));
+  if (isNew) {
+    const { suggestions, defaults } = found;
+    Object.assign(state, { suggestions, defaults, advised: JSON.stringify(state.settings) });
+  }
+  for (const field of fields) {
+    const value = state.settings[field.name];
+    if (field.type === "checkbox") field.checked = value;
+    else field.value = isList(value) ? value.join(", ") : value ?? "";
+  }
   if (found.error) return;
   showTable(found.table);
   showSuggestions();
@@ -124,33 +139,26 @@ function showMissing({ means, shares }) {
 
 function showSuggestions() {
   $("suggestions").hidden = state.suggestions.length === 0;
-  $("suggestions").replaceChildren(element("legend", {}, "Suggested, with reasons"), ...state.suggestions.map((one) => {
-    const changes = Object.entries(one.changes), now = state.settings;
-    const on = changes.every(([name, value]) =>
+  $("suggestions").replaceChildren(element("legend", {}, "Suggested, with reasons"), ...state.suggestions.map(({ reason, changes }) => {
+    const changed = Object.entries(changes), now = state.settings;
+    const on = changed.every(([name, value]) =>
       isList(value) ? value.every((v) => now[name].includes(v)) : now[name] === value);
-    const onchange = () => change(Object.fromEntries(changes.map(([name, value]) => {
-      if (!isList(value)) return [name, on ? one.defaults[name] : value];
+    const onchange = () => change(Object.fromEntries(changed.map(([name, value]) => {
+      if (!isList(value)) return [name, on ? state.defaults[name] : value];
       const others = now[name].filter((v) => !value.includes(v)); // several suggestions may add to one list
       return [name, on ? others : [...others, ...value]];
     })));
-    return element("label", {}, element("input", { type: "checkbox", checked: on, onchange }), ` ${one.title}`,
-      element("small", {}, one.reason));
+    const title = changed.map(([name, value]) =>
+      value === true ? labels[name] : `${labels[name]}: ${isList(value) ? value.join(", ") : value}`);
+    return element("label", {}, element("input", { type: "checkbox", checked: on, onchange }), ` ${title.join("; ")}`,
+      element("small", {}, inWords(reason)));
   }));
 }
 
-function control({ name, label, help, choices, kind }, value, onchange) {
-  const small = element("small", {}, help), attributes = { "data-name": name };
-  if (kind === "check") {
-    const box = element("input", { type: "checkbox", checked: Boolean(value), onchange: () => onchange(box.checked) });
-    return element("label", {}, box, ` ${label}`, small);
-  }
-  attributes.onchange = () => onchange(input.value.trim() || null);
-  const input = choices
-    ? element("select", attributes, ...choices.map(([text, shown]) =>
-      element("option", { value: text, selected: (value ?? "") === text }, shown)))
-    : element("input", { ...attributes, value: isList(value) ? value.join(", ") : value ?? "", autocomplete: "off" });
-  return element("label", {}, label, input, small);
-}
+$("reading").addEventListener("change", ({ target: { name, type, checked, value } }) => {
+  const text = value.trim(), several = text ? text.split(/\s*,\s*/) : [];
+  change({ [name]: type === "checkbox" ? checked : isList(state.settings[name]) ? several : text || null });
+});
 
 // --- 3. choices
 
@@ -161,13 +169,11 @@ function showChoices(found) {
     $(id).replaceChildren(element("option", { value: "" }, "none"),
       ...found.annotations.map((one) => element("option", { value: one, selected: one === kept }, one)));
   }
-  if ($("advanced").children.length) return;
-  $("advanced").replaceChildren(...found.advanced.map((one) => control(one, one.value, showCommand)));
 }
 
 function choices() {
-  const inputs = [...$("advanced").querySelectorAll("[data-name]")];
-  return { ...Object.fromEntries(inputs.map((input) => [input.dataset.name, input.value.trim()])),
+  const advanced = [...$("advanced").querySelectorAll("input")];
+  return { ...Object.fromEntries(advanced.map((input) => [input.name, input.value.trim()])),
     file: state.file, settings: state.settings, batch: $("batch").value, labels: $("labels").value,
     clusters: $("clusters").value.replace(/\s+/g, "").replace(/-|–|to/, ":"),
     as_is: JSON.stringify(state.settings) !== state.advised };
@@ -177,7 +183,7 @@ async function showCommand() {
   if (!state.file) return;
   const given = choices();
   const found = await ask("command", { ...given, clusters: given.clusters || "K" })
-    .catch((error) => ({ command: error.message }));
+    .catch((error) => ({ command: inWords(error.message) }));
   $("command").textContent = found.command;
 }
 

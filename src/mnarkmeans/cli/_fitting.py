@@ -19,7 +19,6 @@ from .._report import FittedTable
 from ..metrics._verdict import FOLDS
 from ..missingness._paragraph import lam_words
 from ..tables import Preparation, Table, read_table
-from ..tables._advise import Suggestion
 from ..tables._table import counted
 from ._claims import claimed
 from ._console import Step, UserError, estimator_errors, typed_command
@@ -69,16 +68,13 @@ def open_job(output: ResultOptions, source: SourceOptions, clusters: int) -> Job
 
 def _check_advice(source: SourceOptions, table: Table) -> None:
     """Refuse where the advice is certain; otherwise it becomes notes of the table."""
-
-    def is_kept_aside(suggestion: Suggestion) -> bool:
-        """Whether it only drops columns that are not clustered in any case."""
-        dropped = suggestion.changes.get("drop")
-        return dropped is not None and {*dropped} <= {*table.labels}
-
-    suggestions = table.advise(source.preparation).suggestions
-    suggestions = [s for s in suggestions if not is_kept_aside(s)]
-    reasons = [suggestion.reason for suggestion in suggestions if suggestion.certain]
-    if reasons:
+    suggestions = [
+        suggestion
+        for suggestion in table.advise(source.preparation).suggestions
+        if suggestion.changes.keys() != {"drop"}  # of columns that are kept aside in any case
+        or not {*suggestion.changes["drop"]} <= {*table.labels}
+    ]
+    if reasons := [suggestion.reason for suggestion in suggestions if suggestion.certain]:
         command = " ".join([typed_command(), *(suggestion.typed() for suggestion in suggestions)])
         raise UserError(
             f"{source.data.name} is probably not ready for clustering: {'; '.join(reasons)}. Run: "

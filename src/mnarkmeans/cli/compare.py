@@ -146,14 +146,13 @@ class Comparison:
         """Our k-means, then other methods, except for the parts finished by an earlier run."""
         job.fit(model)
         self.add(OURS, model.labels_, job.seconds)
-        finished = {name: parts.get(name) for name in names}
-        remaining = [name for name in names if finished[name] is None]
-        with job.output.console.progress("comparing", len(remaining)) as step:
-            for name in remaining:
-                finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
-                step(f"other methods ({WORDS[name]})")
-        for name, part in finished.items():
-            self.add(name, **part)
+        finished = {name: part for name in names if (part := parts.get(name))}
+        with job.output.console.progress("comparing", len(names) - len(finished)) as step:
+            for name in names:
+                if name not in finished:
+                    finished[name] = parts[name] = run_one(partial(make, name, model), job.X)
+                    step(f"other methods ({WORDS[name]})")
+                self.add(name, **finished[name])
 
     def add(self, method: str, labels: Any, seconds: float, note: str = "") -> None:
         """With error and adjusted Rand index against the known classes, or agreement with ours."""
