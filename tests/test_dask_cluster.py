@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from backends import grouped_rows
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -33,15 +34,8 @@ PATIENT = {
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
-def table():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 8)) + rng.integers(0, 3, size=(4000, 1))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    return X[~np.isnan(X).all(axis=1)]
-
-
-@contextlib.contextmanager
-def two_workers():
+@pytest.fixture(scope="module")
+def client():
     with (
         dask.config.set(PATIENT),
         distributed.LocalCluster(
@@ -50,25 +44,24 @@ def two_workers():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip
-        yield cluster, client
-
-
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as (_, client):
         yield client
 
 
+X = grouped_rows(4000, 8, apart=1.0)
+OPTIONS = {"lam": 0.5, "init": np.nan_to_num(X[:K]), "tol": 0.0}
+
+
 @pytest.fixture(scope="module")
-def expected():
-    X = table()
-    start = np.nan_to_num(X[:K])
-    model = mnarkmeans.MNARKMeans(K, lam=0.5, init=start, algorithm="lloyd", tol=0.0)
-    return X, start, model.fit(X)
+def memory():
+    return mnarkmeans.MNARKMeans(K, algorithm="lloyd", **OPTIONS).fit(X)
 
 
-def options(start):
-    return dict(lam=0.5, init=start, tol=0.0)
+def fit():
+    return MNARKMeans(K, **OPTIONS).fit(da.from_array(X, chunks=(700, 8)))
+
+
+def assert_same_centers(found, expected):
+    assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=0, atol=1e-12)
 
 
 @contextlib.contextmanager
@@ -89,10 +82,9 @@ def at_every_iteration(act):
         logger.setLevel(logging.NOTSET)
 
 
-def test_two_workers_give_the_result_of_memory(client, expected):
-    X, start, memory = expected
-    lazy = MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
-    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
+def test_two_workers_give_the_result_of_memory(client, memory):
+    lazy = fit()
+    assert_same_centers(lazy, memory)
     assert lazy.inertia_ == pytest.approx(memory.inertia_, rel=1e-12)
     assert (lazy.labels_.compute() == memory.labels_).all()
     drawn = MNARKMeans(K, lam=0.5, random_state=0, max_iter=2)
@@ -102,17 +94,15 @@ def test_two_workers_give_the_result_of_memory(client, expected):
     assert_allclose(on_workers.loss_path_, alone.loss_path_, rtol=1e-12)
 
 
-def test_a_bad_block_is_named_from_the_worker(client, expected):
-    X = expected[0].copy()
-    X[1500, 3] = np.inf
+def test_a_bad_block_is_named_from_the_worker(client):
+    bad = X.copy()
+    bad[1500, 3] = np.inf
     with pytest.raises(ValueError, match=r"Block 2 of 6 .* infinity: inf in row 100, column 3"):
-        MNARKMeans(K, lam=0.5).fit(da.from_array(X, chunks=(700, 8)))
+        MNARKMeans(K, lam=0.5).fit(da.from_array(bad, chunks=(700, 8)))
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Ctrl-C is another thing here")
-def test_ctrl_c_leaves_the_cluster_usable(client, expected):
-    X, start, _ = expected
-    lazy = da.from_array(X, chunks=(700, 8))
+def test_ctrl_c_leaves_the_cluster_usable(client):
     main = threading.main_thread().ident
 
     def interrupt(iteration):
@@ -122,14 +112,16 @@ def test_ctrl_c_leaves_the_cluster_usable(client, expected):
             time.sleep(0.05)
 
     with at_every_iteration(interrupt), pytest.raises(KeyboardInterrupt) as caught:
-        MNARKMeans(K, **options(start)).fit(lazy)
+        fit()
     assert client.submit(sum, [1, 2]).result(timeout=PATIENCE) == 3
-    _wait_until(lambda: not client.has_what() or not any(client.has_what().values()))
+    end = time.monotonic() + PATIENCE
+    while any(client.has_what().values()):
+        assert time.monotonic() < end, "the blocks are still there"
+        time.sleep(0.05)
     assert caught.traceback  # which refers to all that the fit had
 
 
-def test_a_killed_worker_does_not_lose_the_fit(client, expected):
-    X, start, memory = expected
+def test_a_killed_worker_does_not_lose_the_fit(client, memory):
     pids = client.run(os.getpid)
 
     def kill(iteration):
@@ -137,24 +129,15 @@ def test_a_killed_worker_does_not_lose_the_fit(client, expected):
             os.kill(next(iter(pids.values())), KILL)
 
     with at_every_iteration(kill):
-        lazy = MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
+        lazy = fit()
     assert lazy.n_iter_ == memory.n_iter_ > 4
-    assert_allclose(lazy.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
+    assert_same_centers(lazy, memory)
     client.wait_for_workers(2, timeout=PATIENCE)
 
 
-def test_a_fit_within_a_task_does_not_wait_for_its_own_thread(client, expected):
-    X, start, memory = expected
+def test_a_fit_within_a_task_does_not_wait_for_its_own_thread(client, memory):
+    def fit_there(X, options):
+        return MNARKMeans(K, **options).fit(da.from_array(X, chunks=(700, 8)))
 
-    def fit():
-        return MNARKMeans(K, **options(start)).fit(da.from_array(X, chunks=(700, 8)))
-
-    found = client.submit(fit, pure=False).result(timeout=PATIENCE)
-    assert_allclose(found.cluster_centers_, memory.cluster_centers_, rtol=0, atol=1e-12)
-
-
-def _wait_until(condition, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
+    found = client.submit(fit_there, X, OPTIONS, pure=False).result(timeout=PATIENCE)
+    assert_same_centers(found, memory)
