@@ -34,58 +34,53 @@ WHOLE, FINITE = "must be a whole number >= 1; got", "must be a finite number >= 
 INFINITE = np.where(SMALL == 6, np.inf, SMALL)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lam": -1.0}, f"lam {FINITE} -1.0"),
-        ({"lam": np.nan}, f"lam {FINITE} nan"),
-        ({"lam": np.inf}, f"lam {FINITE} inf"),
-        ({"lam": "best"}, "lam must be 'auto', a number >= 0 or an array of them; got 'best'"),
-        ({"n_clusters": 0}, f"n_clusters {WHOLE} 0"),
-        ({"n_clusters": 5}, "n_samples=4 usable rows .* n_clusters=5"),
-        ({"n_init": 0}, f"n_init {WHOLE} 0"),
-        ({"max_iter": 0}, f"max_iter {WHOLE} 0"),
-        ({"tol": -1e-3}, f"tol {FINITE} -0.001"),
-        ({"algorithm": "elkan"}, "algorithm must be 'auto', 'lloyd', 'hartigan'; got"),
-        ({"init": "pca"}, "init must be 'k-means..', 'random', an array or a callable"),
-        ({"init": [[1.0]]}, r"init must have shape \(n_clusters=2, n_features=2\); got"),
-        ({"init": SMALL[1:3]}, "init must be finite"),
-        ({"reference": [0.0] * 3}, r"one per feature \(n_features=2\); got .*\(3,\)"),
-        ({"reference": np.nan}, "reference must be finite; got nan"),
-        ({"reference": "max"}, "reference must be 'min', 'auto', a number or an array"),
-        ({"missing_values": np.inf}, "missing_values must be nan or a finite number"),
-        ({"n_jobs": 0}, "n_jobs == 0"),
-        ({"sample_weight": [1.0, 1.0]}, "sample_weight"),
-        ({"sample_weight": [1.0, -1.0, 1, 1]}, "(?i)negative"),
-        ({"sample_weight": [0.0] * 4}, "zero for every row|at least one non-zero"),
-        ({"table": INFINITE}, "infinity: inf in row 3, column 1"),
-        ({"table": np.full((4, 2), -np.inf)}, "infinity: -inf in row 0, column 0"),
-        ({"table": np.full((4, 2), np.nan)}, "All 4 x 2 values are missing"),
-        ({"table": np.empty((0, 2))}, r"0 sample\(s\)"),
-        ({"table": np.empty((3, 0))}, r"0 feature\(s\)"),
-        ({"table": [1.0, 2.0]}, "Expected 2D array, got 1D array"),
-        ({"table": [["a", 1.0], ["b", 2.0]]}, "numbers only: column 0 holds"),
-        ({"table": [[1.0, 2.0]]}, "n_samples=1 usable rows .* n_clusters=2"),
-    ],
-)
-def test_bad_values(options, message):
-    with pytest.raises(ValueError, match=message):
-        fit_small(**options)
+BAD_VALUES = [
+    ({"lam": -1.0}, f"lam {FINITE} -1.0"),
+    ({"lam": np.nan}, f"lam {FINITE} nan"),
+    ({"lam": np.inf}, f"lam {FINITE} inf"),
+    ({"lam": "best"}, "lam must be 'auto', a number >= 0 or an array of them; got 'best'"),
+    ({"n_clusters": 0}, f"n_clusters {WHOLE} 0"),
+    ({"n_clusters": 5}, "n_samples=4 usable rows .* n_clusters=5"),
+    ({"n_init": 0}, f"n_init {WHOLE} 0"),
+    ({"max_iter": 0}, f"max_iter {WHOLE} 0"),
+    ({"tol": -1e-3}, f"tol {FINITE} -0.001"),
+    ({"algorithm": "elkan"}, "algorithm must be 'auto', 'lloyd', 'hartigan'; got"),
+    ({"init": "pca"}, "init must be 'k-means..', 'random', an array or a callable"),
+    ({"init": [[1.0]]}, r"init must have shape \(n_clusters=2, n_features=2\); got"),
+    ({"init": SMALL[1:3]}, "init must be finite"),
+    ({"reference": [0.0] * 3}, r"one per feature \(n_features=2\); got .*\(3,\)"),
+    ({"reference": np.nan}, "reference must be finite; got nan"),
+    ({"reference": "max"}, "reference must be 'min', 'auto', a number or an array"),
+    ({"missing_values": np.inf}, "missing_values must be nan or a finite number"),
+    ({"n_jobs": 0}, "n_jobs == 0"),
+    ({"sample_weight": [1.0, 1.0]}, "sample_weight"),
+    ({"sample_weight": [1.0, -1.0, 1, 1]}, "(?i)negative"),
+    ({"sample_weight": [0.0] * 4}, "zero for every row|at least one non-zero"),
+    ({"table": INFINITE}, "infinity: inf in row 3, column 1"),
+    ({"table": np.full((4, 2), -np.inf)}, "infinity: -inf in row 0, column 0"),
+    ({"table": np.full((4, 2), np.nan)}, "All 4 x 2 values are missing"),
+    ({"table": np.empty((0, 2))}, r"0 sample\(s\)"),
+    ({"table": np.empty((3, 0))}, r"0 feature\(s\)"),
+    ({"table": [1.0, 2.0]}, "Expected 2D array, got 1D array"),
+    ({"table": [["a", 1.0], ["b", 2.0]]}, "numbers only: column 0 holds"),
+    ({"table": [[1.0, 2.0]]}, "n_samples=1 usable rows .* n_clusters=2"),
+]
+BAD_TYPES = [
+    ({"lam": None}, "lam must be a number >= 0; got None"),
+    ({"n_clusters": 2.5}, f"n_clusters {WHOLE} 2.5"),
+    ({"n_init": "many"}, f"n_init {WHOLE} 'many'"),
+    ({"reference": object()}, "reference must be a number"),
+    ({"missing_values": "NA"}, "missing_values must be nan or a number; got 'NA'"),
+    ({"missing_values": None}, "missing_values must be nan or a number; got None"),
+]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lam": None}, "lam must be a number >= 0; got None"),
-        ({"n_clusters": 2.5}, f"n_clusters {WHOLE} 2.5"),
-        ({"n_init": "many"}, f"n_init {WHOLE} 'many'"),
-        ({"reference": object()}, "reference must be a number"),
-        ({"missing_values": "NA"}, "missing_values must be nan or a number; got 'NA'"),
-        ({"missing_values": None}, "missing_values must be nan or a number; got None"),
-    ],
+    ("error", "options", "message"),
+    [*((ValueError, *case) for case in BAD_VALUES), *((TypeError, *case) for case in BAD_TYPES)],
 )
-def test_bad_types(options, message):
-    with pytest.raises(TypeError, match=message):
+def test_mistakes_are_named(error, options, message):
+    with pytest.raises(error, match=message):
         fit_small(**options)
 
 
@@ -98,46 +93,46 @@ def test_bad_input_at_predict(rows, message):
         fit_small().predict(rows)
 
 
-# --- sparse matrices -----------------------------------------------------------------------------
-
-nan = np.nan
+NAMES = list("abcd")
 
 
 @pytest.fixture
-def csr():
-    return to_csr(grouped_rows(200, 6, apart=4.0))
+def X():
+    return grouped_rows(120, 4, apart=6.0)
 
 
-def test_a_matrix_that_points_outside_is_refused(csr):
-    crossed, *outside = (csr.copy() for _ in range(4))
-    for wrong, feature in zip(outside, (6, 10**6, -1), strict=True):
+def fit(X, **options):
+    return MNARKMeans(3, **{"lam": 0.5, "n_init": 2, "random_state": 0} | options).fit(X)
+
+
+# --- sparse matrices -----------------------------------------------------------------------------
+
+
+def test_a_matrix_that_points_outside_is_refused(X):
+    crossed, *outside = (to_csr(X) for _ in range(4))
+    for wrong, feature in zip(outside, (4, 10**6, -1), strict=True):
         wrong.indices[40] = feature
     crossed.indptr[7], crossed.indptr[8] = crossed.indptr[8] + 5, crossed.indptr[7]
     for wrong in (crossed, *outside):
         with pytest.raises(ValueError, match="not a valid CSR matrix"):
-            fit_small(wrong)
+            fit(wrong)
     with pytest.raises(ValueError, match="features"):
-        fit_small(sparse.csr_array((2, 2**31)))
+        fit(sparse.csr_array((2, 2**31)))
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_order_and_duplicates_of_stored_entries_do_not_matter(csr, index):
-    expected = MNARKMeans(3, lam=0.5, random_state=0).fit(csr)
-    rng = np.random.default_rng(0)
-    data, indices = csr.data.copy(), csr.indices.astype(index)
-    for begin, end in zip(csr.indptr[:-1], csr.indptr[1:], strict=True):
-        order = begin + rng.permutation(end - begin)
-        data[begin:end], indices[begin:end] = data[order], indices[order]
-    shuffled = sparse.csr_array((data, indices, csr.indptr.astype(index)), shape=csr.shape)
+def test_order_and_duplicates_of_stored_entries_do_not_matter(X, index):
+    csr, expected = to_csr(X), fit(to_csr(X))
+    rows, pointers = csr.tocoo().row, csr.indptr.astype(index)
+    order = np.lexsort((np.random.default_rng(0).random(csr.nnz), rows))  # within each row
+    data, columns = csr.data[order], csr.indices[order].astype(index)
+    shuffled = sparse.csr_array((data, columns, pointers), shape=csr.shape)
     stale = shuffled.copy()
     stale.has_sorted_indices = stale.has_canonical_format = True  # believed, and wrong
-    twice = sparse.csr_array(
-        (np.repeat(data / 2, 2), np.repeat(indices, 2), 2 * csr.indptr.astype(index)),
-        shape=csr.shape,
-    )
-    for other in (shuffled, stale, twice):
+    twice = np.repeat(data / 2, 2), np.repeat(columns, 2), 2 * pointers
+    for other in (shuffled, stale, sparse.csr_array(twice, shape=csr.shape)):
         before = other.data.copy()
-        found = MNARKMeans(3, lam=0.5, random_state=0).fit(other)
+        found = fit(other)
         assert np.array_equal(found.labels_, expected.labels_)
         assert np.array_equal(found.cluster_centers_, expected.cluster_centers_)
         assert np.array_equal(other.data, before)
@@ -148,52 +143,33 @@ def test_order_and_duplicates_of_stored_entries_do_not_matter(csr, index):
 CODE = 0.1  # which no binary number is: float32 and float64 have different ones
 
 
-@pytest.fixture(params=[np.float32, np.float64])
-def tables(request):
-    """With NaN, and the same with the code in every second gap."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5)).astype(request.param)
-    X[:30] += 4
-    X[rng.random(X.shape) < 0.3] = np.nan
-    coded = X.copy()
-    gaps = np.flatnonzero(np.isnan(X.ravel()))
-    coded.ravel()[gaps[::2]] = CODE
-    return X, coded
-
-
-def stored(X):
-    """Every entry of a table, gaps too, in a CSR matrix."""
+def every_entry(X):
+    """In a CSR matrix, gaps too."""
     n, p = X.shape
     return sparse.csr_array(
         (X.ravel(), np.tile(np.arange(p), n), np.arange(n + 1) * p), shape=X.shape
     )
 
 
-@pytest.mark.parametrize("form", [np.asarray, stored])
-def test_markers_and_figures_see_the_gaps_that_the_fit_saw(tables, form):
-    X, coded = tables
-    model = MNARKMeans(2, lam=0.5, missing_values=CODE, random_state=0).fit(form(coded))
-    labels = MNARKMeans(2, lam=0.5, random_state=0).fit_predict(X)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, every_entry])
+def test_markers_and_figures_see_the_gaps_that_the_fit_saw(X, dtype, form):
+    X = X.astype(dtype)
+    coded = X.copy()
+    coded.ravel()[np.flatnonzero(np.isnan(X))[::2]] = CODE
+    model = fit(form(coded), missing_values=CODE)
+    labels = fit(X).labels_
     np.testing.assert_array_equal(model.labels_, labels)
     expected = cluster_markers(X, labels)
     by_labels = cluster_markers(form(coded), labels, missing_values=CODE)
     for found in (by_labels, cluster_markers(form(coded), model)):
         np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-5)
     shown = CentersDisplay.from_estimator(model, form(coded)).missing_share
-    share = np.stack([np.isnan(X[labels == l]).mean(axis=0) for l in (0, 1)])
+    share = np.stack([np.isnan(X[labels == l]).mean(axis=0) for l in range(3)])
     np.testing.assert_allclose(shown.mean(axis=0), share.mean(axis=0))
 
 
 # --- what people type first ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def X():
-    return grouped_rows(120, 4, apart=6.0)
-
-
-def fit(X, **options):
-    return MNARKMeans(3, **{"lam": 0.5, "n_init": 2, "random_state": 0} | options).fit(X)
 
 
 def test_masked_arrays_and_missing_values_of_r_are_described_like_others(X):
@@ -210,7 +186,7 @@ def test_masked_arrays_and_missing_values_of_r_are_described_like_others(X):
 @pytest.mark.parametrize("kind", [dict, pd.Series])
 @pytest.mark.parametrize("estimator", [MNARKMeans, MiniBatchMNARKMeans])
 def test_numbers_by_name_are_aligned_with_the_columns(X, kind, estimator, tmp_path):
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=NAMES)
     lam, reference = [0.1, 0.2, 0.3, 0.4], [0.0, -1.0, 1.0, 2.0]
 
     def run(lam, reference):
@@ -290,7 +266,7 @@ def test_codes_of_missing_values_are_noticed(X, code, form):
 def test_counts_without_a_logarithm_are_noticed():
     rng = np.random.default_rng(0)
     counts = rng.poisson(rng.gamma(0.3, 20.0, size=(100, 30))).astype(float)
-    counts[counts == 0] = nan
+    counts[counts == 0] = np.nan
     counts[0] = 1.0
     for table in (counts, to_csr(counts), sparse.csc_array(to_csr(counts))):
         with pytest.warns(MissingDataWarning, match=r"whole numbers up to .* raw counts"):
@@ -302,20 +278,15 @@ def test_counts_without_a_logarithm_are_noticed():
         fit(rng.integers(1, 6, size=(100, 5)))  # ratings
 
 
-def test_one_far_feature_is_enough_to_warn_about_the_reference(X):
-    X[:, 3] += 1000.0
-    with pytest.warns(MissingDataWarning, match="far outside the observed values of 1 of 4"):
-        fit(X)
-
-
-@pytest.mark.parametrize(("n_values", "judged"), [(9, False), (10, True)])
-def test_a_reference_is_judged_by_features_of_ten_values_or_more(X, n_values, judged):
+@pytest.mark.parametrize(("n_values", "judged"), [(9, False), (10, True), (120, True)])
+def test_one_far_feature_of_ten_values_is_enough_to_warn_about_the_reference(X, n_values, judged):
     X[:, 3] += 1000.0
     X[np.flatnonzero(~np.isnan(X[:, 3]))[n_values:], 3] = np.nan
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit(X)
-    assert any("far outside" in str(one.message) for one in caught) == judged
+    said = "far outside the observed values of 1 of 4"
+    assert any(said in str(one.message) for one in caught) == judged
 
 
 def test_clusters_of_one_row_are_noticed(X):
@@ -327,62 +298,46 @@ def test_clusters_of_one_row_are_noticed(X):
 
 # --- frames ---------------------------------------------------------------------------------------
 
-NAMES = ["a", "b", "c"]
-
-
-@pytest.fixture(scope="module")
-def table():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(30, 3)).round(2)
-    values[15:] += 5.0
-    values[5, 1] = values[7, 0] = values[20, 2] = np.nan
-    return values
-
-
-def two_clusters(**kwargs):
-    return MNARKMeans(2, lam=0.5, random_state=0, **kwargs)
-
 
 @pytest.fixture(params=[pd.DataFrame, pl.DataFrame])
-def frame(request, table):
-    return request.param(dict(zip(NAMES, table.T, strict=True)))
+def frame(request, X):
+    return request.param(dict(zip(NAMES, X.T, strict=True)))
 
 
 @pytest.mark.parametrize(
     "kind", ["float32", "Float32", "Float64", "float[pyarrow]", "Int64", "int64[pyarrow]"]
 )
-def test_impute_keeps_the_float_types_of_pandas_columns(table, kind):
+def test_impute_keeps_the_float_types_of_pandas_columns(X, kind):
     """Whole numbers become floats: what fills a gap is a mean."""
-    whole = np.round(100 * table)
+    whole = np.round(100 * X)
     frame = pd.DataFrame(whole, columns=NAMES).astype("Int64").astype(kind)
-    fitted = two_clusters().fit(frame)
+    fitted = fit(frame)
     filled = fitted.impute(frame)
-    expected = frame.dtypes if "loat" in kind else [np.dtype(float)] * 3
+    expected = frame.dtypes if "loat" in kind else [np.dtype(float)] * 4
     assert filled.dtypes.tolist() == list(expected)
     assert not filled.isna().any().any()
     if kind != "float32":
-        assert fitted.inertia_ == two_clusters().fit(whole).inertia_
+        assert fitted.inertia_ == fit(whole).inertia_
 
 
 def test_the_order_of_columns_is_checked_at_predict(frame):
-    fitted = two_clusters().fit(frame)
-    turned = frame[["c", "a", "b"]]
+    fitted = fit(frame)
     for method in (fitted.predict, fitted.transform, fitted.impute, fitted.score):
         with pytest.raises(ValueError, match="same order"):
-            method(turned)
+            method(frame[["c", "a", "b", "d"]])
 
 
 @pytest.mark.parametrize(
     ("output", "kind"), [("pandas", "DataFrame"), ("polars", "DataFrame"), ("default", "ndarray")]
 )
 def test_set_output_names_the_distances(frame, output, kind):
-    out = two_clusters().set_output(transform=output).fit_transform(frame)
+    out = MNARKMeans(2, lam=0.5).set_output(transform=output).fit_transform(frame)
     assert type(out).__name__ == kind
     if output != "default":
         assert type(out).__module__.startswith(output)
         assert list(out.columns) == ["mnarkmeans0", "mnarkmeans1"]
 
 
-def test_a_lazy_frame_says_to_collect_it(table):
+def test_a_lazy_frame_says_to_collect_it(X):
     with pytest.raises(TypeError, match="collect"):
-        two_clusters().fit(pl.DataFrame(table).lazy())
+        fit(pl.DataFrame(X).lazy())
