@@ -5,14 +5,10 @@ import math
 import numpy as np
 
 
-def is_gap(value, missing=math.nan):
-    return math.isnan(value) or value == missing
-
-
 def row_loss(row, center, lam, reference):
     total = 0.0
     for x, mu, pull, c in zip(row, center, np.broadcast_to(lam, len(row)), reference, strict=True):
-        total += pull * (mu - c) ** 2 if is_gap(x) else (x - mu) ** 2
+        total += pull * (mu - c) ** 2 if math.isnan(x) else (x - mu) ** 2
     return total
 
 
@@ -35,7 +31,7 @@ def update(X, labels, centers, lam, reference, weights):
             for row, label, w in zip(X, labels, weights, strict=True):
                 if label != l:
                     continue
-                if is_gap(row[j]):
+                if math.isnan(row[j]):
                     below += lams[j] * w
                 else:
                     above += w * (row[j] - reference[j])

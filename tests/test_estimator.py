@@ -6,7 +6,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from backends import to_csr
+from backends import grouped_rows, to_csr
 from sklearn.exceptions import ConvergenceWarning
 
 from mnarkmeans import MissingDataWarning, MNARKMeans
@@ -72,10 +72,7 @@ def test_a_number_of_jobs_means_what_it_means_in_joblib(n_jobs):
 @pytest.mark.parametrize("form", [np.asarray, to_csr])
 def test_float_precision(algorithm, form):
     """scikit-learn's test of KMeans: both precisions draw the same starts and end alike."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(200, 6)) + 5.0 * rng.integers(0, 5, size=(200, 1))
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X[:, 0] = np.where(np.isnan(X[:, 0]), 1.0, X[:, 0])
+    X = grouped_rows(200, 6, k=5, apart=5.0, share=0.2)
     options = {"lam": 0.5, "n_init": 1, "algorithm": algorithm}
     for seed in range(5):
         double, single = (

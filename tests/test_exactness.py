@@ -125,11 +125,10 @@ def test_a_feature_nobody_observes_has_its_old_centre_or_the_reference(backend, 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 0.7])
 def test_observers_are_counted_exactly_for_fractional_weights(backend, scale):
     """lam is large: a count that is off by its rounding would be seen in every centre."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(200, 5)) + 5 * rng.integers(0, 3, size=(200, 1))
+    rng, X = np.random.default_rng(4), grouped_rows(200, 5, apart=5.0, share=0.0)
     X[:, 0][rng.random(200) < 0.4] = nan
     weights = scale * rng.integers(1, 4, 200)
-    init = np.array([[0.0] * 5, [5.0] * 5, [10.0] * 5])
+    init = np.full((3, 5), [[0.0], [5.0], [10.0]])
     model = backend.fit(X, init, 1e12, 0.0, sample_weight=weights)
     expected = oracle.update(X, model.labels_, init, 1e12, np.zeros(5), weights)
     np.testing.assert_allclose(model.cluster_centers_, expected, rtol=1e-9, atol=1e-18)
@@ -140,9 +139,7 @@ def test_observers_are_counted_exactly_for_fractional_weights(backend, scale):
 
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 def test_batches_give_labels_of_the_row_and_the_model_alone(form):
-    rng = np.random.default_rng(5)
-    X = 1e6 + rng.normal(size=(500, 4)) + 4 * rng.integers(0, 3, size=(500, 1))
-    X[:, 1:][rng.random((500, 3)) < 0.2] = nan
+    X = 1e6 + grouped_rows(500, 4, apart=4.0, share=0.2)
     model = MiniBatchMNARKMeans(3, lam=0.0, batch_size=64, random_state=0).fit(form(X))
     labels = oracle.labels(X, model.cluster_centers_, 0.0, model.reference_)
     assert np.array_equal(model.predict(form(X)), labels)

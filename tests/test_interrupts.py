@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from backends import to_csr
+from backends import grouped_rows, to_csr
 from core.inputs import starts_of
 
 from mnarkmeans import MNARKMeans, _core
@@ -96,17 +96,10 @@ def test_out_of_memory_is_a_memory_error_and_nothing_worse():
 # --- Control ----------------------------------------------------------------------------------
 
 
-def small(n=3000, p=20, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    return X
-
-
 @pytest.mark.parametrize("form", [np.asarray, to_csr], ids=["dense", "csr"])
 def test_a_call_that_is_cancelled_from_outside_ends_and_says_so(form, monkeypatch):
     """The functions of the core that may take long, asked with the flag set already."""
-    X = small()
+    X = grouped_rows(3000, 20)
     table = _core.Table(form(X), np.nan, np.ones(len(X)))
     init = np.nan_to_num(X[:8])
     means, labels, one = np.zeros(20), np.zeros(len(X), np.int32), np.array([0])
@@ -141,7 +134,7 @@ def test_starts_are_told_as_they_end_not_all_at_once(monkeypatch, size, n_hartig
     monkeypatch.setattr(_core, "SHORT", 0)
     done = threading.Event  # the core is asked how far it is all the time
     monkeypatch.setattr(done, "wait", lambda self, timeout=None, wait=done.wait: wait(self, 1e-4))
-    observed = observe(np.tile(small(), (20, 1)))
+    observed = observe(np.tile(grouped_rows(3000, 20, apart=0.0), (20, 1)))
     starts = observed.source[:160].reshape(20, 8, 20).copy()
     starts[np.isnan(starts)] = 0.0
     for _ in range(10):  # on a busy machine all may have ended before the core is asked
@@ -169,7 +162,7 @@ def inertia(X):
 def test_children_of_every_kind_fit_the_same(method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system has no {method}")
-    X = small(400)
+    X = grouped_rows(400, 20)
     expected = inertia(X)
     with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.map(inertia, [X, X]) == [expected, expected]

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import oracle
 import pytest
-from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, names, to_csr
+from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, grouped_rows, names, to_csr
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -168,8 +168,7 @@ def test_the_unit_of_the_weights_changes_no_bit(backend):
     """Also where the sums were made anew because a row of a huge value had left its cluster."""
     unit = 2.0**20
     for seed in range(100):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(40, 2)) + 3.0 * rng.integers(0, 3, size=(40, 1))
+        rng, X = np.random.default_rng(seed), grouped_rows(40, 2, share=0.0, seed=seed)
         X[:3] *= 10.0 ** rng.uniform(2, 8, size=(3, 1))
         init = X[rng.choice(40, 4, replace=False)]
         one, other = (
@@ -183,11 +182,8 @@ def test_the_unit_of_the_weights_changes_no_bit(backend):
 @everywhere
 def test_seeded_starts_do_not_depend_on_storage_or_repetition(backend):
     """k-means++ draws rows by their share of the weight, so a whole fit obeys these laws."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(120, 5)) + rng.normal(scale=3, size=(4, 5))[rng.integers(4, size=120)]
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[np.isnan(X).all(axis=1)] = 1.0
-    weights = rng.integers(1, 4, size=len(X))
+    X = grouped_rows(120, 5, k=4)
+    weights = np.random.default_rng(3).integers(1, 4, size=len(X))
 
     def fit(X, backend=backend, sample_weight=None):
         options = {"init": "k-means++", "random_state": 7, "n_init": 3, "algorithm": "lloyd"}
@@ -226,14 +222,11 @@ def test_starts_of_k_means_parallel_are_as_good_as_those_of_k_means_plus_plus():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_init", [1, 5])
-def test_chunks_and_threads_change_nothing(form, weighted, n_init):
+@pytest.mark.parametrize(("p", "n_init"), [(9, 1), (9, 5), (400, 5)])
+def test_chunks_and_threads_change_nothing(form, weighted, p, n_init):
     """The same table in one compiled call, cut into chunks, and on any number of threads."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(700, 9)) + rng.normal(scale=2, size=(4, 9))[rng.integers(4, size=700)]
-    X[rng.random(X.shape) < 0.4] = np.nan
-    X[np.isnan(X).all(axis=1)] = 0.5
-    weights = rng.random(700) if weighted else None
+    X = grouped_rows(600, p, k=4, apart=1.0, share=0.4)
+    weights = np.random.default_rng(5).random(len(X)) if weighted else None
 
     def run(n_jobs):
         model = MNARKMeans(4, lam=0.3, n_init=n_init, random_state=1, n_jobs=n_jobs)
@@ -285,9 +278,8 @@ def test_a_huge_row_that_left_leaves_no_trace(backend, huge, copies):
     X = np.concatenate([small, copies * [huge], copies * [-huge]])[:, None]
     init = np.array([[0.5], [3.0 * huge], [-huge]])
     model = backend.fit(X, init, 1.0, 0.0, max_iter=20, tol=0.0)
-    np.testing.assert_allclose(
-        model.cluster_centers_.ravel(), [small.mean(), huge, -huge], rtol=1e-6
-    )
+    centers = [small.mean(), huge, -huge]
+    np.testing.assert_allclose(model.cluster_centers_.ravel(), centers, rtol=1e-6)
 
 
 @in_memory
