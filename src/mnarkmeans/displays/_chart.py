@@ -86,8 +86,8 @@ def draw(chart: Chart, ax: Any = None, **kwargs: Any) -> tuple[Any, Any, list[An
         if series.mark == "dots":
             ax.scatter(series.x, series.y, s=9, color=ink, alpha=0.35, lw=0)
             continue
-        look = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
-        drawn += ax.plot(series.x, series.y, label=series.name or None, **look)
+        style = {"color": ink, "marker": "o", "markersize": 4.5, "linewidth": 1.8} | kwargs
+        drawn += ax.plot(series.x, series.y, label=series.name or None, **style)
         if series.spread is not None:
             y, ink = np.asarray(series.y), drawn[-1].get_color()
             band = np.maximum(y - series.spread, 0), y + series.spread

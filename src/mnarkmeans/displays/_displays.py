@@ -95,19 +95,20 @@ class ClustersDisplay:
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
         """Draw; keywords go to the scatter."""
         self.figure_, self.ax_ = axes(ax, size=(6.0, 4.8))
-        to_rgba = require("matplotlib.colors", "plot").to_rgba
+        with_opacity = require("matplotlib.colors", "plot").to_rgba_array
         points, labels = np.asarray(self.points, float), np.asarray(self.labels)
-        sure = None if self.confidence is None else np.asarray(self.confidence, float)
+        known = np.full(len(points), np.nan)
+        if self.confidence is not None:
+            known[:] = self.confidence
+        opacity = 0.1 + 0.65 * np.nan_to_num(known, nan=1.0) ** 2
         size = float(np.clip(3000 / max(len(points), 1), 4, 30))
         self.points_ = []
         for cluster in np.unique(labels):
             members = labels == cluster
-            shades = np.tile(to_rgba(color(int(cluster)), 0.75), (int(members.sum()), 1))
-            if sure is not None:  # a row whose confidence is unknown is not faint
-                shades[:, 3] = 0.1 + 0.65 * np.nan_to_num(sure[members], nan=1.0) ** 2
-            look = {"s": size, "linewidths": 0, "color": shades} | kwargs
+            colors = with_opacity(color(int(cluster)), opacity[members])
+            style = {"s": size, "linewidths": 0, "color": colors} | kwargs
             label = f"{cluster} ({members.sum():,})"
-            self.points_.append(self.ax_.scatter(*points[members].T, label=label, **look))
+            self.points_.append(self.ax_.scatter(*points[members].T, label=label, **style))
         names = list(self.axis_names)
         if self.explained is not None:
             names = [f"{name} ({s:.0%})" for name, s in zip(names, self.explained, strict=True)]
@@ -119,8 +120,7 @@ class ClustersDisplay:
         )  # fmt: skip
         for handle in legend.legend_handles:
             handle.set_alpha(0.75)
-        judged = sure is not None and not np.isnan(sure).all()
-        faint = "; faint: low confidence" if judged else ""
+        faint = "" if np.isnan(known).all() else "; faint: low confidence"
         write_title(self.ax_, "Rows by cluster", f"the labels do not affect the positions{faint}")
         return self
 
@@ -233,8 +233,10 @@ class CentersDisplay:
         colors = require("matplotlib.colors", "plot")
         top = float(np.abs(distance).max()) or 1.0
         cmap = colors.LinearSegmentedColormap.from_list("mnarkmeans", DIVERGING)
-        look = {"cmap": cmap, "vmin": -top, "vmax": top} | kwargs
-        self.image_ = self.ax_.pcolormesh(np.arange(k + 1), np.arange(rows + 1), distance.T, **look)
+        style = {"cmap": cmap, "vmin": -top, "vmax": top} | kwargs
+        self.image_ = self.ax_.pcolormesh(
+            np.arange(k + 1), np.arange(rows + 1), distance.T, **style
+        )
         share = self.missing_share[:, self.shown_].T
         left = np.arange(1, k + 1) - share
         self.gaps_ = self.ax_.barh(

@@ -143,11 +143,11 @@ class FlowDisplay:
                 low = left[a] + (right[b] - left[a]) * bend
                 high = low + begin + (end - begin) * bend
                 left[a], right[b] = left[a] + begin, right[b] + end
-                look = {"color": boxes[c][1][a], "alpha": 0.35, "lw": 0} | kwargs
+                style = {"color": boxes[c][1][a], "alpha": 0.35, "lw": 0} | kwargs
                 if table[a, b]:
-                    self.ribbons_.append(self.ax_.fill_between(x, low, high, **look))
-            look = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
-            self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **look)
+                    self.ribbons_.append(self.ax_.fill_between(x, low, high, **style))
+            style = {"ha": "center", "va": "bottom", "fontsize": 8, "color": MUTED}
+            self.ax_.text(c + 0.5, -0.03, f"{percent(moved)} move", **style)
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
         self.ax_.set_xticks(range(columns), names, parse_math=False)
         self.ax_.get_xticklabels()[self.chosen].set_fontweight("bold")

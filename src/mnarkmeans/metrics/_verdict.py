@@ -60,11 +60,11 @@ from ._quality import Rows, rows_of
 
 FOLDS, N_INIT = 10, 5
 LEVEL = 0.01  # of the test between two clusters; there may be a dozen pairs
-CONTINUOUS = 0.5  # ratio of two equal normal groups of which 3 % of the rows are misassigned
+CONTINUOUS = 0.5  # ratio between two equal normal groups of which 3 % of the rows are misassigned
 AXIS_SEEN = 0.5  # share of the median D below which too little of the axis is observed
 OUTLIER = 3.0  # times the median distance from halfway: not of either group
 BETWEEN = 0.6  # rows of less confidence are listed as uncertain
-FOUND_AGAIN = 0.75  # mean Jaccard similarity of reproducible clusters (Hennig 2007)
+FOUND_AGAIN = 0.75  # mean Jaccard similarity from which clusters are reproducible (Hennig 2007)
 MOST_ROWS, MOST_ENTRIES = 5_000, 4_000_000
 EM_STEPS = 50
 TINY = np.finfo(float).tiny
@@ -210,13 +210,13 @@ def verdict(
         rows.labels, label_of_refit, labels=np.arange(k), average=None, zero_division=0.0
     )
     sentence = _sentence(kind, sizes, groups, pairs, float(agreement.mean()), values)
-    sure, noise, odds = unknown
+    row_confidence, noise, odds = unknown
     if kind == "separate":
         noise, odds = _noise_and_odds(rows.labels, d[1], D[1], pairs, groups)
         if n > most:
-            sure[used] = confidence(X, model, noise=noise, odds=odds)[used]
-        sure[rows.used] = _memberships(d[1], rows.labels, noise, odds)
-    return Verdict(kind, sentence, groups, pairs, agreement, sure, noise, odds)
+            row_confidence[used] = confidence(X, model, noise=noise, odds=odds)[used]
+        row_confidence[rows.used] = _memberships(d[1], rows.labels, noise, odds)
+    return Verdict(kind, sentence, groups, pairs, agreement, row_confidence, noise, odds)
 
 
 # --- distances of rows to centres that other rows have made ---------------------------------------
@@ -328,8 +328,8 @@ def _tested_pairs(d: np.ndarray, D: np.ndarray, neighbours: list[tuple[int, int]
 
 
 def _test_pair(d: np.ndarray, D: np.ndarray, a: int, b: int, others: np.ndarray) -> Pair | None:
-    """The test above; None where too few rows lie on either side for any outcome to be clear."""
-    # Rows that tell where they lie: enough of the axis observed, and no other centre near.
+    """The test described above; None where too few rows lie on one side for p to be below LEVEL."""
+    # Rows with enough of the axis observed, not far beyond its ends, and with no other centre near.
     kept = np.abs(d[:, a] - d[:, b]) <= OUTLIER * D
     kept &= AXIS_SEEN * np.median(D) < D
     for c in others:
@@ -366,7 +366,7 @@ def _components(clusters: np.ndarray, joined: list[tuple[int, int]]) -> list[lis
 def _noise_and_odds(
     labels: np.ndarray, d: np.ndarray, D: np.ndarray, pairs: list[Pair], groups: list[list[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """s and g (k, k) of all pairs, with NaN for clusters that are not a group of their own."""
+    """s and g (k, k) of all pairs; s is NaN for clusters that are not a group of their own."""
     k = d.shape[1]
     noise, odds = np.full((k, k), np.nan), np.zeros((k, k))
     single = [group[0] for group in groups if len(group) == 1]
@@ -378,7 +378,7 @@ def _noise_and_odds(
             near = z <= OUTLIER * np.median(z)
             noise[a, b], odds[a, b] = _two_normals(L[near], apart[near])
             noise[b, a], odds[b, a] = noise[a, b], -odds[a, b]
-    if np.isfinite(noise).any():  # other pairs have hardly a row that could belong to both
+    if np.isfinite(noise).any():  # of pairs that were not tested: hardly a row is between them
         noise[np.isnan(noise)] = np.nanmedian(noise)
     noise[np.setdiff1d(np.arange(k), single)] = np.nan
     return noise, odds
@@ -429,7 +429,7 @@ def confidence(X: Any, model: Any, *, noise: Any = None, odds: Any = None) -> np
 
 
 def _memberships(squares: np.ndarray, labels: np.ndarray, noise: Any, odds: Any) -> np.ndarray:
-    """The probability of the label; None in the arrays is NaN."""
+    """The probability of the label; noise and odds have None for NaN if a model file had them."""
     noise, odds = (np.array(values, dtype=float)[labels] for values in (noise, odds))
     with np.errstate(over="ignore"):
         lead = squares[np.arange(len(labels)), labels][:, None] - squares
