@@ -2,8 +2,8 @@
 Proteomics: a heatmap that shows what is missing
 ================================================
 
-Label-free intensities, log2, with names. Low-abundant proteins are seen in some samples and not in
-others, and which ones tells something.
+Label-free log2 intensities. Scarce proteins are detected in some samples only, and it is informative
+in which.
 """
 
 # %%

@@ -2,8 +2,9 @@
 Imputing from centres
 =====================
 
-``impute`` fills a missing value from the centre of the row's cluster. The centres allow for
-lost small values, so the filled values are less biased upwards than those of other imputers.
+``impute`` fills a missing value from the centre of the row's cluster. The centres take into account
+that small values are missing, so the filled values are less biased upwards than those of other
+imputers.
 """
 
 # %%

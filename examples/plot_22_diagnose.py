@@ -3,7 +3,7 @@ Describe what is missing first
 ==============================
 
 :func:`mnarkmeans.missingness.diagnose` describes where values are missing, and says what to try. It
-describes; it does not claim to test.
+is a description, not a test.
 """
 
 # %%
@@ -32,11 +32,11 @@ for name, diagnosis in found.items():
     print(f"lost {name}: {diagnosis.kind}. {diagnosis.advice[0]}")
 
 # %%
-# Share of missing values by the distance from zero.
+# Share of missing values by the observed mean of each feature in each cluster.
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for (name, diagnosis), color in zip(found.items(), ["#0072B2", "0.5", "#D55E00"], strict=True):
     share = 100 * diagnosis.curve.missing_share
     ax.plot(diagnosis.curve.mean, share, "o-", ms=4, color=color, label=f"missing {name}")
-ax.set(xlabel="distance of the centre from zero", ylabel="missing, %", ylim=(0, 100))
+ax.set(xlabel="observed mean of cluster and feature", ylabel="missing, %", ylim=(0, 100))
 ax.legend()
 plt.show()
