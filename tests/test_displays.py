@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning
+from mnarkmeans import MNARKMeans, MNARKMeansCV, MNARMixture, SelectionWarning
 from mnarkmeans.displays import (
     CentersDisplay,
     ClustersDisplay,
@@ -77,6 +77,15 @@ def test_the_loss_of_the_best_start_is_a_line(model, data):
     assert list(display.ax_.lines[1].get_ydata()) == list(model.start_losses_)
     with pytest.raises(ValueError, match="'pca' or 'umap', got 'tsne'"):
         ClustersDisplay.from_estimator(model, data, method="tsne")
+
+
+def test_mixtures_are_drawn_by_their_means_and_probabilities(data):
+    mixture = MNARMixture(2, mechanism="mcar", random_state=0).fit(data)
+    display = ClustersDisplay.from_estimator(mixture, data)
+    np.testing.assert_array_equal(display.confidence, mixture.predict_proba(data).max(axis=1))
+    display = CentersDisplay.from_estimator(mixture, data)
+    np.testing.assert_array_equal(display.centers, mixture.means_)
+    assert display.sizes.sum() == len(data)
 
 
 def test_the_choice_of_lam_and_k_is_drawn(search):

@@ -27,11 +27,17 @@ def most_different(centers: np.ndarray, count: int) -> np.ndarray:
     return np.sort(np.argsort(-spread, kind="stable")[:count])
 
 
+def centers_of(estimator: Any) -> np.ndarray:
+    """The centres of a fitted k-means, or the means of a fitted mixture."""
+    check_is_fitted(estimator)
+    return getattr(estimator, "means_" if hasattr(estimator, "means_") else "cluster_centers_")
+
+
 def cells_of_estimator(estimator: Any, X: Any) -> Cells:
     """Observed counts and means of the rows X by cluster of a fitted estimator and feature."""
-    check_is_fitted(estimator, "cluster_centers_")
+    k = len(centers_of(estimator))
     values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
-    return cells_of(values, estimator.predict(X), len(estimator.cluster_centers_))
+    return cells_of(values, estimator.predict(X), k)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -77,11 +83,12 @@ class ClustersDisplay:
         cls, estimator: Any, X: Any, *, method: str = "pca", ax: Any = None, **kwargs: Any
     ) -> ClustersDisplay:
         """Draw the rows X under a fitted estimator; `method` is "pca" or "umap"."""
-        check_is_fitted(estimator, "cluster_centers_")
+        check_is_fitted(estimator)
         values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
         lam, reference = (getattr(estimator, name, 0.0) for name in ("lam_", "reference_"))
         placed = embed(values, lam, reference, method)._asdict()
-        sure = confidence(X, estimator) if hasattr(estimator, "lam_") else None
+        ours = hasattr(estimator, "lam_") or hasattr(estimator, "predict_proba")
+        sure = confidence(X, estimator) if ours else None
         return cls(**placed, labels=estimator.predict(X), confidence=sure).plot(ax, **kwargs)
 
     @classmethod
@@ -185,15 +192,14 @@ class CentersDisplay:
         **kwargs: Any,
     ) -> CentersDisplay:
         """Draw the centres of a fitted estimator; with the rows X, their missing values as well."""
-        check_is_fitted(estimator, "cluster_centers_")
-        share = sizes = None
+        centers, share, sizes = centers_of(estimator), None, None
         if X is not None:
             cells = cells_of_estimator(estimator, X)
             share, sizes = cells.missing_share, cells.sizes
         if feature_names is None:
             feature_names = getattr(estimator, "feature_names_in_", None)
         return cls(
-            centers=estimator.cluster_centers_, reference=estimator.reference_,
+            centers=centers, reference=estimator.reference_,
             missing_share=share, feature_names=feature_names, sizes=sizes,
             max_features=max_features,
         ).plot(ax, **kwargs)  # fmt: skip
