@@ -2,8 +2,8 @@
 Proteomics: a heatmap that shows what is missing
 ================================================
 
-Label-free log2 intensities. Scarce proteins are detected in some samples only, and it is informative
-in which.
+Label-free log2 intensities. Scarce proteins are detected in some samples only; in which ones is
+informative.
 """
 
 # %%
