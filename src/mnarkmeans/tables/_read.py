@@ -195,25 +195,20 @@ def _from_parquet(path: Path, options: ReadOptions) -> Content:
 
 # --- matrices ---------------------------------------------------------------------------------
 
-SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
-PARTS = ("data", "indices", "indptr")
-
 
 def _from_numpy(path: Path, options: ReadOptions) -> Content:
     """The array of an .npy or .npz file, or the matrix that `scipy.sparse.save_npz` wrote."""
     if path.suffix.lower() == ".npy":
-        return _unnamed(_dense(path, np.load(path, mmap_mode="r", allow_pickle=False)))
+        return _unnamed(path, np.load(path, mmap_mode="r", allow_pickle=False))
     with zipfile.ZipFile(path) as archive:
         check_memory(path, sum(info.file_size for info in archive.infolist()))
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    if "format" in arrays:
-        kind = arrays["format"].astype(str).item()
-        return _unnamed(_sparse(path, kind, [*map(arrays.get, PARTS)], arrays["shape"]))
-    if len(arrays) != 1:
-        raise TableError(f"{path} holds {len(arrays)} arrays; save one, or a sparse matrix with "
-                         "scipy.sparse.save_npz")  # fmt: skip
-    return _unnamed(_dense(path, *arrays.values()))
+    with np.load(path, allow_pickle=False) as arrays:
+        if "format" in arrays:
+            return _unnamed(path, sp.load_npz(path))
+        if len(arrays) != 1:
+            raise TableError(f"{path} holds {len(arrays)} arrays; save one, or a sparse matrix "
+                             "with scipy.sparse.save_npz")  # fmt: skip
+        return _unnamed(path, *arrays.values())
 
 
 def _from_store(path: Path, options: ReadOptions) -> Content:
@@ -225,7 +220,7 @@ def _from_store(path: Path, options: ReadOptions) -> Content:
         root = require("h5py", "anndata").File(path, "r")
     with closing(root) if hasattr(root, "close") else nullcontext():
         if hasattr(root, "shape"):
-            return _unnamed(_dense(path, root))
+            return _unnamed(path, root)
         layers = {name: root["layers"][name] for name in (root.get("layers") or ())}
         obs, var = read(root["obs"]), read(root["var"])
         return _annotated(path, root.get("X"), layers, obs, var, options)
@@ -234,7 +229,7 @@ def _from_store(path: Path, options: ReadOptions) -> Content:
 def _annotated(
     path: Any, X: Any, layers: dict[str, Any], obs: Any, var: Any, options: ReadOptions
 ) -> Content:
-    """X or a layer (arrays, or datasets not read yet) with frames for its rows and features.
+    """X or a layer (matrices, or not read yet) with frames for its rows and features.
 
     As for `tl.mnar_kmeans`, genes that are not marked are left out and zeros are missing.
     """
@@ -245,20 +240,15 @@ def _annotated(
     if options.layer is None and layers:
         note = f"X was read; the file also has the layer {next(iter(layers))!r}"
         notes.append(note + " and others" * (len(layers) > 1))
-    if sp.issparse(stored):
-        stored = stored if stored.format in SPARSE else stored.tocsr()
-        parts = [getattr(stored, name) for name in PARTS]
-        values = _sparse(path, stored.format, parts, stored.shape)
-    elif not hasattr(stored, "shape"):  # the group of a file
-        kind = str(stored.attrs["encoding-type"]).removesuffix("_matrix")
-        values = _sparse(path, kind, [stored[name] for name in PARTS], stored.attrs["shape"])
-    else:
-        values = _dense(path, stored)
-        if (values == 0).any():
-            values = np.where(values == 0, np.nan, values)
-            notes.append("zeros are missing values, as in a sparse matrix")
+    if not hasattr(stored, "shape"):  # the group of a file
+        check_memory(path, 8.0 * sum(stored[name].size for name in stored))
+        stored = require("anndata.io", "anndata").read_elem(stored)
+    values = _numbers(path, stored)
     if sp.issparse(values):
         values.eliminate_zeros()
+    elif (values == 0).any():
+        values = np.where(values == 0, np.nan, values)
+        notes.append("zeros are missing values, as in a sparse matrix")
     if values.shape != (len(obs), len(var)):
         raise TableError(
             f"the matrix of the file is {values.shape[0]:,} x {values.shape[1]:,}, but it names "
@@ -269,45 +259,36 @@ def _annotated(
         marked = var["highly_variable"].to_numpy(dtype=bool)
         if marked.any() and not marked.all():
             reason = 'not marked in var["highly_variable"]'
-            unused = dict.fromkeys(np.array(features, dtype=object)[~marked], reason)
+            unused = {features[j]: reason for j in np.flatnonzero(~marked)}
             notes.append(f'the {marked.sum():,} features marked in var["highly_variable"] of '
                          f"{len(marked):,} are used")  # fmt: skip
     ids = np.array([str(name) for name in obs.index], dtype=object)
     return Content(features, values, obs, ids, unused=unused, notes=notes)
 
 
-def _unnamed(values: Any) -> Content:
+def _unnamed(path: Path, stored: Any) -> Content:
+    values = _numbers(path, stored)
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
     return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
 
 
-def _dense(path: Any, values: Any) -> np.ndarray:
-    """An array, or a dataset that is not read yet, if it can be a table."""
-    if len(values.shape) != 2:
-        raise TableError(f"{path} holds a {len(values.shape)}-dimensional array; a table has two")
-    if values.dtype.kind not in "fiu":
-        raise TableError(f"{path} holds {values.dtype} values; a table needs numbers")
-    check_memory(path, 8.0 * values.shape[0] * values.shape[1])
-    dtype = np.float32 if values.dtype == np.float32 else np.float64
-    return np.array(values[:], dtype=dtype)
-
-
-def _sparse(path: Any, kind: str, parts: list[Any], shape: Any) -> sp.csr_matrix:
-    """A CSR or CSC matrix from what a file declares as its arrays (or datasets), as CSR."""
-    if kind not in SPARSE:
-        raise TableError(f"{path} holds a sparse matrix of format {kind!r}; save it as CSR")
-    size = tuple(map(int, shape))
-    check_memory(path, 8.0 * (sum(size) + 2 * parts[0].shape[0]))
-    dtype = np.float32 if parts[0].dtype == np.float32 else np.float64
-    data, indices, indptr = (
-        np.asarray(part[:]).astype(wanted, casting="same_kind")
-        for part, wanted in zip(parts, (dtype, np.int64, np.int64), strict=True)
-    )
-    matrix = SPARSE[kind]((data, indices, indptr), shape=size)
-    matrix.check_format(full_check=True)
-    if indptr[-1] != len(data):
-        raise ValueError("indptr does not end at the number of stored entries")
+def _numbers(path: Any, stored: Any) -> Any:
+    """An array, a dataset that is not read yet or a sparse matrix as an array or CSR matrix."""
+    if len(stored.shape) != 2:
+        raise TableError(f"{path} holds a {len(stored.shape)}-dimensional array; a table has two")
+    if stored.dtype.kind not in "fiub":
+        raise TableError(f"{path} holds {stored.dtype} values; a table needs numbers")
+    dtype = np.float32 if stored.dtype == np.float32 else np.float64
+    if not sp.issparse(stored):
+        check_memory(path, 8.0 * stored.shape[0] * stored.shape[1])
+        return np.array(stored[:], dtype=dtype)
+    if stored.format not in ("csr", "csc"):
+        raise TableError(f"{path} holds a sparse matrix of format {stored.format!r}; save it as "
+                         "CSR")  # fmt: skip
+    check_memory(path, 8.0 * (sum(stored.shape) + 2 * stored.nnz))
+    matrix = stored.astype(dtype)  # a copy
+    matrix.check_format(full_check=True)  # before compiled code uses its indices
     matrix = sp.csr_matrix(matrix)
     matrix.sum_duplicates()
     return matrix
