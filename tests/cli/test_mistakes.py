@@ -48,8 +48,8 @@ MISTAKES = [
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
-    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "lacks the model's columns, such as 'a'"),
-    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "no numbers in the model's columns"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "but the table lacks 'a'"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "lacks 'a' and 1 more (no value observed)"),
     (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),

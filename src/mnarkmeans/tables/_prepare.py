@@ -354,11 +354,12 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
     absent = [name for name in features if name not in place]
     lacking = [name for name in absent if reasons.get(name) != NEVER_OBSERVED]
     unread = [name for name in lacking if name in reasons]
-    if unread or 2 * len(lacking) > len(features):
-        why = f" ({reasons[unread[0]]})" if unread else ""
+    if unread or 2 * len(lacking) > len(features) or len(absent) == len(features):
+        names = unread or lacking or absent
+        why = f" ({reasons[names[0]]})" if names[0] in reasons else ""
         raise TableError(
             f"the model was fitted on {len(features):,} features, but the table lacks "
-            f"{abbreviated(unread or lacking, 1)}{why}; give one with the same names"
+            f"{abbreviated(names, 1)}{why}; give one with the same names"
         )
     if absent:  # they are taken from a column without values
         stack, empty = np.hstack, np.full((table.shape[0], 1), np.nan, table.values.dtype)

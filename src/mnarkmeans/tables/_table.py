@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from numbers import Real
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
@@ -188,7 +189,7 @@ class Content:
     source: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def places(self) -> dict[str, int]:
         """Where the columns of the matrix are in it, by name."""
         others = {*self.frame.columns} if self.ids is None else ()
@@ -214,6 +215,8 @@ class Content:
 
     def at(self, rows: np.ndarray) -> Content:
         """The same columns with some of the rows."""
+        if len(rows) == self.matrix.shape[0]:
+            return self
         frame = None if self.frame is None else self.frame.iloc[rows].reset_index(drop=True)
         ids = None if self.ids is None else self.ids[rows]
         return replace(self, matrix=self.matrix[rows], frame=frame, ids=ids)
@@ -279,9 +282,8 @@ class Table:
 
     def missing_by_feature(self) -> np.ndarray:
         """Share of missing entries of every feature."""
-        if sp.issparse(self.values):
-            return 1.0 - self.values.getnnz(axis=0) / self.shape[0]
-        return np.isnan(self.values).mean(axis=0)
+        n = self.shape[0]
+        return (n - n_observed(self.values)) / n
 
     def missing_share(self) -> float:
         """Share of missing entries of the whole table."""
@@ -378,6 +380,13 @@ class Table:
         items = "".join(f"<li>{line}</li>" for line in others)
         part = Table(self.values[:5, :6], self.ids[:5], self.features[:6], self.id_name)
         return f"<p><b>{first}</b></p><ul>{items}</ul>{part.to_frame().to_html(na_rep='')}"
+
+
+def n_observed(values: Any) -> np.ndarray:
+    """(p,) the number of observed entries of every feature."""
+    if sp.issparse(values):
+        return values.getnnz(axis=0)
+    return len(values) - np.isnan(values).sum(axis=0)
 
 
 def by_rows(values: Any) -> Any:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ from ._table import (
     by_rows,
     check_unique,
     counted,
+    n_observed,
     numbered,
     quoted,
     short_names,
@@ -159,48 +160,42 @@ class _Tidy:
         self, content: Content, options: ReadOptions, labels: tuple[str, ...], features: Any
     ) -> None:
         self.whole, self.options, self.labels = content, options, labels
-        self.name = content.source.get("file", "the table")
         self.of_model = features is not None
         # Features the model knows; with --transpose they are rows, so columns are not filtered.
         self.features = None if features is None or options.transpose else frozenset(features)
         # Where nobody named the columns, those that measure nothing are set aside.
         self.auto_columns = content.ids is None and not options.columns and self.features is None
+        self.row_rules = [*map(_rule, options.drop_rows)]
         self.check_names()
         self.rows, self.notes = self.kept_rows()
-        few = len(self.rows) < content.matrix.shape[0]
-        self.content = content.at(self.rows) if few else content
-        self.matrix = without_codes(self.content.matrix, options.missing_value)
-        self.places = content.places
+        content = content.at(self.rows)
+        self.content = replace(content, matrix=without_codes(content.matrix, options.missing_value))
+        self.n_observed = n_observed(self.content.matrix)
         self.left_out: dict[str, str] = {}  # columns, and why
         self.cells: dict[str, Cells] = {}  # of columns that are not in the matrix
 
     def table(self) -> Table:
         """The rows that are kept, with the columns that hold measurements as features."""
-        content, options, matrix = self.content, self.options, self.matrix
-        n, named_by_file = matrix.shape[0], content.ids is not None
-        id_column = None if named_by_file else self.id_column()
-        observed = matrix.getnnz(axis=0) if sp.issparse(matrix) else _n_observed(matrix)
+        content, options = self.content, self.options
+        id_column = self.id_column() if content.ids is None else None
         used = []
         for name in content.names:
             if name == id_column:
                 continue
-            reason = self.requested(name)
-            if reason is None and name in self.places and not observed[self.places[name]]:
-                reason = NEVER_OBSERVED
-            if reason := reason or self.not_measured(name):
+            if reason := self.requested(name) or self.not_measured(name):
                 self.left_out[name] = reason
             else:
                 used.append(name)
         self.check_columns(used)
         if self.cells.keys() & {*used}:
             values = np.column_stack([self.numbers(name) for name in used])
-        elif len(used) < matrix.shape[1]:
-            values = by_rows(matrix[:, [self.places[name] for name in used]])
+        elif len(used) < content.matrix.shape[1]:
+            values = by_rows(content.matrix[:, [content.places[name] for name in used]])
         else:
-            values = matrix  # avoid copying the matrix
-        ids, unnamed = content.ids, np.zeros(n, bool)
+            values = content.matrix  # avoid copying it
+        ids, unnamed = content.ids, np.zeros(len(self.rows), bool)
         if ids is None:
-            ids = np.array([str(i + 1) for i in range(n)], dtype=object)
+            ids = np.array([str(i + 1) for i in range(len(unnamed))], dtype=object)
         if id_column is not None:
             names = content.column(id_column)
             unnamed = names.isna().to_numpy()
@@ -208,7 +203,7 @@ class _Tidy:
         notes = self.notes
         if marks := sum((self.cells[x].marks for x in used if x in self.cells), Counter[str]()):
             notes.append("read as missing: " + listed(marks))
-        if not (self.of_model and named_by_file):
+        if not (self.of_model and content.ids is not None):
             notes += content.notes
         if sp.issparse(values):
             notes.append("entries that are not stored count as missing")
@@ -223,18 +218,18 @@ class _Tidy:
             | {"missing_value": list(options.missing_value)},
             options=options, content=self.whole, rows=self.rows,
         )  # fmt: skip
-        stored = values.data if sp.issparse(values) else values
-        if np.isinf(stored).any():  # distances to it are undefined
-            i, j = np.argwhere(np.isinf(table.dense()))[0]
+        if np.isinf(values.data if sp.issparse(values) else values).any():
+            i, j = np.argwhere(np.isinf(table.dense()))[0]  # distances to it are undefined
             raise TableError(f"column {used[j]!r} holds an infinite value in row {ids[i]!r}; if it "
                              "means missing add --missing-value \"inf\"")  # fmt: skip
         if not options.transpose:
             return table
-        return table.transposed(named=id_column is not None or named_by_file)
+        return table.transposed(named=id_column is not None or content.ids is not None)
 
     def numbers(self, name: str) -> np.ndarray:
-        """The numbers of a column."""
-        return self.cells[name].numbers if name in self.cells else self.matrix[:, self.places[name]]
+        if name in self.cells:
+            return self.cells[name].numbers
+        return self.content.matrix[:, self.content.places[name]]
 
     def genes(self, id_column: str | None, ids: np.ndarray) -> dict[str, str]:
         """The names of genes by the names of the features, where rows are features."""
@@ -254,7 +249,7 @@ class _Tidy:
             return "known classes, kept aside"
         if self.features is not None:
             return None if name in self.features else "not in the model"
-        if any(_rule(rule)[0] == name for rule in options.drop_rows):
+        if name in dict(self.row_rules):
             return "decides which rows are dropped"
         if options.drop and matches(name, options.drop):
             return "dropped as requested"
@@ -266,7 +261,7 @@ class _Tidy:
         """Names and patterns that fit no column are mistakes, but for what a model remembers."""
         content, options = self.whole, self.options
         if content.ids is not None and not options.transpose:
-            check_unique(self.name, content.names)
+            check_unique(content.source.get("file", "the table"), content.names)
         if self.of_model:
             return
         if content.ids is not None and options.id_column is not None:
@@ -278,7 +273,7 @@ class _Tidy:
 
     def kept_rows(self) -> tuple[np.ndarray, list[str]]:
         """Positions of the rows that drop_rows leaves, and notes on the others."""
-        content, rules = self.whole, [*map(_rule, self.options.drop_rows)]
+        content, rules = self.whole, self.row_rules
         keep, notes = np.ones(content.matrix.shape[0], bool), []
         if self.of_model and self.features is None:
             # With --transpose a model picks its rows by name: a rule without its column is dropped.
@@ -300,7 +295,9 @@ class _Tidy:
     def not_measured(self, name: str) -> str | None:
         """Why a column is no measurement, or None."""
         content, codes = self.content, self.options.missing_value
-        if name not in self.places:
+        if name in content.places:
+            n_numbers = self.n_observed[content.places[name]]
+        else:
             series = content.frame[name]
             if getattr(series.dtype, "kind", "O") in "cbmM":
                 return f"not numbers ({series.dtype})"
@@ -309,8 +306,9 @@ class _Tidy:
             cells = self.cells[name] = read_cells(series, content.decimal, codes, grouped=grouped)
             if cells.words:
                 return self.text(name, cells)
-            if not cells.n_numbers:
-                return NEVER_OBSERVED
+            n_numbers = cells.n_numbers
+        if not n_numbers:
+            return NEVER_OBSERVED
         if not self.auto_columns:
             return None
         numbers = self.numbers(name)
@@ -370,7 +368,7 @@ class _Tidy:
             *(n for n in text if names_features(n) and 2 * frame[n].nunique() >= len(frame)),
             *unique,
         )
-        return candidates[0] if candidates else None
+        return next(iter(candidates), None)
 
     def check_columns(self, used: list[str]) -> None:
         """Refuse a table that is mostly unread, long, or without numbers; say what to do."""
@@ -383,24 +381,19 @@ class _Tidy:
                              "percent signs, or choose others with --columns")  # fmt: skip
         if self.auto_columns and not self.of_model and len(used) <= 3:
             frame, n = content.frame, len(content.frame)
-            keys = [name for name in frame.columns
-                    if name not in used and 3 <= frame[name].nunique() <= n / 3]  # fmt: skip
+            times = {name: frame[name].nunique() for name in frame.columns if name not in used}
+            keys = [name for name in times if 3 <= times[name] <= n / 3]
             for one, other in combinations(keys[:6], 2):
-                pairs = frame[one].nunique() * frame[other].nunique()
+                pairs = times[one] * times[other]
                 if 0.5 * pairs <= n <= pairs and not frame.duplicated([one, other]).any():
                     raise TableError("the table seems to be in long format (one line per "
                                      f"combination of {one!r} and {other!r}); pivot it first, or "
                                      "name the columns to cluster with --columns")  # fmt: skip
-        if not used:
-            wanted = self.features or left_out
-            reasons = "; ".join(f"{n!r}: {why}" for n, why in left_out.items() if n in wanted)
-            lack = "has no numeric column to cluster"
-            if self.of_model:
-                lack = "has no numbers in" if reasons else "lacks"
-                lack += f" the model's columns, such as {min(wanted, default='V1')!r}"
-            why = f" ({reasons[:200]})" if reasons else ""
+        if not used and self.features is None:  # those of a model are compared with its own
+            reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())[:200]
             hint = "; is the --delimiter right?" if "delimiter" in content.source else ""
-            raise TableError(f"{self.name} {lack}{why}{hint}")
+            raise TableError(f"{content.source.get('file', 'the table')} has no numeric column to "
+                             f"cluster{reasons and f' ({reasons})'}{hint}")  # fmt: skip
 
 
 def _rule(rule: str) -> tuple[str, str]:
@@ -412,21 +405,13 @@ def _rule(rule: str) -> tuple[str, str]:
 
 def _holds(column: Any, value: str) -> np.ndarray:
     """Where a column holds this text, this pattern or this number; '' is a missing value."""
-    missing = column.isna().to_numpy()
-    texts = [str(cell).strip() for cell in column]
+    missing, texts = column.isna().to_numpy(), column.astype(str).str.strip()
     if not value:
-        return missing | np.array([not text for text in texts])
+        return missing | (texts == "").to_numpy(bool)
     number = as_float(value)
-    same = [
-        fnmatchcase(text, value) or text == value
-        or (number is not None and as_float(text) == number)
-        for text in texts
-    ]  # fmt: skip
+    same = [matches(text, [value]) or (number is not None and as_float(text) == number)
+            for text in texts]  # fmt: skip
     return np.array(same, dtype=bool) & ~missing
-
-
-def _n_observed(numbers: np.ndarray) -> Any:
-    return len(numbers) - np.isnan(numbers).sum(axis=0)
 
 
 def without_codes(values: Any, codes: Sequence[str]) -> Any:
