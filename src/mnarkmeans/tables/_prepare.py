@@ -20,8 +20,7 @@ row a reference of its own, so that none can be given in the units of the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,10 +100,8 @@ class Preparation:
         n_clusters : the number of clusters beside which shifts of batches are estimated
         """
         table = self._drop_features(self._zeros_missing(table))
-        fitted, values = replace(self, features=tuple(table.features)), table.values
-        for step in self._steps:
-            fitted = replace(fitted, **fitted._learned(step, values, table, n_clusters))
-            values = fitted._after(step, values, fitted._numbers(step, values, table))
+        fitted = replace(self, features=tuple(table.features))
+        fitted, values, _ = fitted._run(table, n_clusters)
         return fitted, table, values
 
     def select(self, table: Table) -> Table:
@@ -117,10 +114,7 @@ class Preparation:
 
     def apply(self, table: Table) -> Any:
         """The prepared values of a table that has exactly these features (see `select`)."""
-        values = table.values
-        for step in self._steps:
-            values = self._after(step, values, self._numbers(step, values, table))
-        return values
+        return self._run(table)[1]
 
     def undo(self, values: np.ndarray, table: Table | None = None) -> np.ndarray:
         """Prepared values in the units of the table.
@@ -128,15 +122,9 @@ class Preparation:
         What was taken from rows is undone with the rows of `table`; without it, values (such as
         centres) stay normalised and, where rows were centred, in the units of the clustering.
         """
-        values, steps, numbers = np.asarray(values, dtype=float), self._steps, {}
-        if table is not None:
-            before = table.values
-            for step in steps:
-                numbers[step] = self._numbers(step, before, table)
-                before = self._after(step, before, numbers[step])
-        elif "features" in steps:
-            numbers["features"] = self._numbers("features", None, None)
-        for step in reversed(steps):
+        values = np.asarray(values, dtype=float)
+        numbers = {"features": self._of_features} if table is None else self._run(table)[2]
+        for step in reversed(self._steps):
             if step == "log":
                 values = np.exp2(values) if self.log2 else np.expm1(values)
             elif step in numbers:
@@ -146,6 +134,29 @@ class Preparation:
                 break
         return values
 
+    def _run(
+        self, table: Table, n_clusters: int | None = None
+    ) -> tuple[Preparation, Any, dict[str, tuple[Any, Any]]]:
+        """These steps (fitted if n_clusters is given), the values after them, and what each took.
+
+        A step subtracts and divides by a number, or one for each row, feature or entry.
+        """
+        fitted, values, numbers = self, table.values, {}
+        for step in self._steps:
+            try:
+                if n_clusters is not None:
+                    fitted = replace(fitted, **fitted._learned(step, values, table, n_clusters))
+                if step == "log":
+                    values = self._logarithm(values)
+                else:
+                    numbers[step] = fitted._numbers(step, values, table)
+                    values = _rescaled(values, *numbers[step])
+            except ValueError as error:
+                if step != "batch" or isinstance(error, TableError):
+                    raise
+                raise TableError(f"--batch {self.batch}: {error}") from error
+        return fitted, values, numbers
+
     def _learned(self, step: str, values: Any, table: Table, n_clusters: int) -> dict[str, Any]:
         """The numbers that a step takes from the fitted table; values: after the steps before."""
         if step == "normalize":
@@ -153,12 +164,11 @@ class Preparation:
         if step == "batch":
             if sp.issparse(values):
                 raise TableError("--batch is for dense tables; this one is sparse")
-            with self._batch_errors():
-                names = self._batches_of_rows(table)
-                for name, groups in table.labels.items():
-                    if name != self.batch:
-                        check_design(np.unique(names, return_inverse=True)[1], groups)
-                center = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
+            names = self._batches_of_rows(table)
+            for name, groups in table.labels.items():
+                if name != self.batch:
+                    check_design(np.unique(names, return_inverse=True)[1], groups)
+            center = BatchCenter(n_clusters, random_state=0).fit(values, batch=names)
             return {"batches": tuple(center.batches_.tolist()), "batch_shifts": center.shifts_}
         if step != "features":
             return {}
@@ -172,33 +182,22 @@ class Preparation:
             spread[spread == 0] = 1.0
         return {"spread": spread, "shift": _by_row(columns, np.mean) if self.center else None}
 
-    def _after(self, step: str, values: Any, numbers: tuple[Any, Any]) -> Any:
-        """The values after a step that subtracts and divides by these numbers."""
-        if step == "log":
-            return self._logarithm(values)
-        minus, by = numbers
-        if not sp.issparse(values):
-            return ((values - minus) / by).astype(values.dtype, copy=False)
-        at = values.tocoo()
-        minus, by = (np.broadcast_to(x, values.shape)[at.row, at.col] for x in (minus, by))
-        data = ((values.data - minus) / by).astype(values.dtype)
-        return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
-
-    def _numbers(self, step: str, values: Any, table: Any) -> tuple[Any, Any]:
-        """What a step subtracts and divides by: a number, or one for each row, feature or entry."""
+    def _numbers(self, step: str, values: Any, table: Table) -> tuple[Any, Any]:
+        """What a step subtracts, and what it divides by."""
         if step == "normalize":
             return 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
         if step == "rows":
             std = _by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
             return _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
         if step == "batch":
-            with self._batch_errors():
-                codes = batch_codes(self._batches_of_rows(table), np.array(self.batches))
+            codes = batch_codes(self._batches_of_rows(table), np.array(self.batches))
             return np.asarray(self.batch_shifts)[codes], 1.0
-        if step == "log":
-            return 0.0, 1.0
-        minus = 0.0 if self.shift is None else self.shift
-        return minus, 1.0 if self.spread is None else self.spread
+        return self._of_features
+
+    @property
+    def _of_features(self) -> tuple[Any, Any]:
+        shift, spread = self.shift, self.spread
+        return 0.0 if shift is None else shift, 1.0 if spread is None else spread
 
     def _logarithm(self, values: Any) -> Any:
         log, lowest = (np.log1p, -1.0) if self.log1p else (np.log2, 0.0)
@@ -224,7 +223,7 @@ class Preparation:
             value = np.log1p(given) if self.log1p else np.log2(given) if self.log2 else given
         if not np.isfinite(value).all():
             raise TableError(f"--reference {np.min(given):g} has no place among prepared values")
-        return value if self.spread is None else value / self.spread
+        return value / self._of_features[1]
 
     # --- words ----------------------------------------------------------------------------------
 
@@ -308,15 +307,6 @@ class Preparation:
             kept.left_out.append((table.features[j], reason))
         return kept
 
-    @contextmanager
-    def _batch_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except TableError:
-            raise
-        except ValueError as error:
-            raise TableError(f"--batch {self.batch}: {error}") from error
-
     def _batches_of_rows(self, table: Table) -> np.ndarray:
         """(n,) the batch of every row, as text."""
         known = table.labels | table.annotations
@@ -325,6 +315,16 @@ class Preparation:
         given = [None if b != b or b is None else str(b).removesuffix(".0")
                  for b in known[self.batch]]  # fmt: skip
         return batch_names(given, len(given))
+
+
+def _rescaled(values: Any, minus: Any, by: Any) -> Any:
+    """(values - minus) / by for the observed entries, in the precision of the values."""
+    if not sp.issparse(values):
+        return ((values - minus) / by).astype(values.dtype, copy=False)
+    at = values.tocoo()
+    minus, by = (np.broadcast_to(x, values.shape)[at.row, at.col] for x in (minus, by))
+    data = ((values.data - minus) / by).astype(values.dtype)
+    return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
 
 
 def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
