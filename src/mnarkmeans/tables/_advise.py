@@ -307,7 +307,7 @@ def _units(advice: Advice, given: ReadOptions) -> None:
         return
     by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
-    cells = table.content.ids is not None and table.content.frame is not None  # AnnData
+    cells = "layer" in table.source  # AnnData
     lost = cells or "0" in advice.options.missing_value or len(observed) < 0.5 * values.size
     answers = whole and np.median([len(np.unique(x)) for x in values.T]) < FEW_VALUES
     may = positive.size and observed.min() >= 0 and (lost or not answers)

@@ -19,6 +19,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 # --- cells ------------------------------------------------------------------------------------
 
@@ -127,8 +128,8 @@ class Cells(NamedTuple):
     """A column of texts read as numbers: the numbers, and what the other cells hold."""
 
     numbers: np.ndarray  # NaN where there is none
-    marks: Counter[str]  # marks for missing
-    words: Counter[str]  # everything else
+    marks: Counter[str] = Counter()  # marks for missing
+    words: Counter[str] = Counter()  # everything else
 
     @property
     def n_numbers(self) -> int:
@@ -148,12 +149,14 @@ class Cells(NamedTuple):
 
 
 def read_cells(
-    column: Any, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
+    column: np.ndarray, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
 ) -> Cells:
-    """Read a pandas column of texts (and numbers) cell by cell; each distinct cell once.
+    """Read a column of texts (and numbers) cell by cell; each distinct cell once.
 
     codes : texts and numbers that mean missing; grouped : the other decimal sign groups thousands
     """
+    if column.dtype.kind == "f":
+        return Cells(without_codes(column, codes))
     import pandas as pd
 
     place, distinct = pd.factorize(column.astype(object))
@@ -173,6 +176,20 @@ def read_cells(
         elif number not in missing[1]:
             numbers[i] = number
     return Cells(numbers[place], marks, words)
+
+
+def without_codes(values: Any, codes: Sequence[str]) -> Any:
+    """The values with codes for missing as NaN (not stored, if sparse)."""
+    stored = values.data if sp.issparse(values) else values
+    numbers = [number for number in map(as_float, codes) if number is not None]
+    if not numbers and not sp.issparse(values):
+        return values
+    hit = np.isin(stored, np.array(numbers, dtype=stored.dtype))
+    if not sp.issparse(values):
+        return np.where(hit, stored.dtype.type(np.nan), stored) if hit.any() else values
+    hit |= np.isnan(stored)
+    coo = values.tocoo()
+    return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
 
 
 def listed(words: Counter[str]) -> str:

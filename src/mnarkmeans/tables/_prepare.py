@@ -28,8 +28,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._batch import BatchCenter, batch_codes, batch_names, check_design
+from ._cells import without_codes
 from ._table import Table, TableError, abbreviated, typed_options, unknown_name
-from ._tidy import NEVER_OBSERVED, without_codes
+from ._tidy import NEVER_OBSERVED
 
 CHOICES = {"normalize": ("none", "median", "total"), "scale": ("none", "std", "maxabs")}
 LEARNED = {"learned": True}

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._io import require
-from ._cells import as_float, find_decimal, may_name_rows
+from ._cells import find_decimal, may_name_rows, read_cells
 from ._table import Content, ReadOptions, TableError, check_memory, check_unique, unknown_name
 from ._text import TextFile
 
@@ -46,7 +46,7 @@ def read_content(source: Any, options: ReadOptions) -> Content:
             raise TableError(f"--{name} is for {' and '.join(kinds)} files, not {path.name}")
     try:
         content = READERS[kind](path, options)
-        if set(content.names) >= DIANN:
+        if content.columns.keys() >= DIANN:
             content = _diann_report(content)
     except (TableError, ImportError):
         raise
@@ -97,12 +97,14 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
         name, names = str(frame.index.name or "id"), frame.index.astype(object)
         frame = frame.reset_index(drop=True)
         frame.insert(0, name if name not in frame.columns else f"{name} (index)", names)
-    numeric = [name for name, dtype in frame.dtypes.items()
-               if getattr(dtype, "kind", "O") in "fiu" and not may_name_rows(name)
-               and name != options.id_column]  # fmt: skip
+    numeric = [name for name, dtype in frame.dtypes.items() if dtype.kind in "fiu"
+               and not may_name_rows(name) and name != options.id_column]  # fmt: skip
     matrix = frame[numeric].to_numpy(dtype=np.float64, na_value=np.nan)
-    return Content(list(frame.columns), matrix, frame.drop(columns=numeric),
-                   decimal=options.decimal or ".", **more)  # fmt: skip
+    columns = dict(zip(numeric, matrix.T, strict=True))
+    for name, column in frame.drop(columns=numeric).items():
+        columns[name] = column.to_numpy(object if column.dtype.kind == "f" else None)
+    columns = {name: columns[name] for name in frame}
+    return Content(columns, matrix, numeric, decimal=options.decimal or ".", **more)
 
 
 def _from_excel(path: Path, options: ReadOptions) -> Content:
@@ -154,10 +156,8 @@ def _sheet(path: Path, sheet: Any, options: ReadOptions) -> Content:
 
     text = frame.map(as_text).to_csv(sep="\t", header=False, index=False, lineterminator="\n")
     content = TextFile(path, replace(options, decimal=decimal), text.encode()).read()
-    if np.isnan(content.matrix).all() and not any(
-        as_float(cell, sign) is not None
-        for cell in content.frame.to_numpy().flat if cell for sign in ".,"
-    ):  # fmt: skip
+    columns = content.columns.values()
+    if not any(read_cells(column, sign).n_numbers for column in columns for sign in ".,"):
         raise TableError(f"{path} has no row of numbers on sheet {sheet.title!r}; {other}, or save "
                          "the table alone as CSV")  # fmt: skip
     content.source = {"sheet": sheet.title}
@@ -263,14 +263,15 @@ def _annotated(
             notes.append(f'the {marked.sum():,} features marked in var["highly_variable"] of '
                          f"{len(marked):,} are used")  # fmt: skip
     ids = np.array([str(name) for name in obs.index], dtype=object)
-    return Content(features, values, obs, ids, unused=unused, notes=notes)
+    return Content({str(name): obs[name].to_numpy() for name in obs}, values, features, ids,
+                   unused=unused, notes=notes, source={"layer": options.layer})  # fmt: skip
 
 
 def _unnamed(path: Path, stored: Any) -> Content:
     values = _numbers(path, stored)
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
-    return Content([f"V{j + 1}" for j in range(p)], values, ids=ids)
+    return Content({}, values, [f"V{j + 1}" for j in range(p)], ids)
 
 
 def _numbers(path: Any, stored: Any) -> Any:
@@ -309,8 +310,8 @@ def _diann_report(content: Content) -> Content:
     The q-value filters are those its author recommends: of the library where runs were matched
     (otherwise they are 0), else the global ones.
     """
-    pandas, names = require("pandas", "cli"), DIANN_COLUMNS.intersection(content.names)
-    frame = pandas.DataFrame({name: content.column(name) for name in names})
+    pandas, names = require("pandas", "cli"), DIANN_COLUMNS.intersection(content.columns)
+    frame = pandas.DataFrame({name: content.columns[name] for name in names})
     for name in names.intersection(DIANN_NUMBERS):
         frame[name] = pandas.to_numeric(frame[name], errors="coerce")
     quantity = next((name for name in DIANN_QUANTITIES if name in names), None)
@@ -336,8 +337,8 @@ def _diann_report(content: Content) -> Content:
         f"{wide.shape[0]:,} runs, from {len(part):,} of {len(frame):,} precursors ({filters})"
     )
     return Content(
-        list(map(str, wide.columns)), wide.to_numpy(dtype=float),
-        ids=np.array(list(map(str, wide.index)), dtype=object),
+        {}, wide.to_numpy(dtype=float), list(map(str, wide.columns)),
+        np.array(list(map(str, wide.index)), dtype=object),
         feature_labels=dict(reversed(genes.to_numpy().tolist())),  # the first of each group
         source=content.source | {"report": "DIA-NN"}, notes=[*content.notes, note],
     )  # fmt: skip

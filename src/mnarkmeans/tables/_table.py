@@ -10,7 +10,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from numbers import Real
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
@@ -177,59 +176,54 @@ class ReadOptions:
 
 @dataclass
 class Content:
-    """What a file holds: its columns of numbers in one matrix, all others in a frame."""
+    """What a file holds: columns, or a matrix with row names and columns about its rows."""
 
-    names: list[str]  # of the columns of the table, in their order
-    matrix: Any  # (n, q) array or CSR matrix: the columns that hold numbers and nothing else
-    frame: Any = None  # the other columns; beside ids, what is known about the rows
-    ids: np.ndarray | None = None  # the names of the rows, where they are no column
+    columns: dict[str, np.ndarray]  # of floats where a column holds numbers and nothing else
+    matrix: Any = None  # (n, p) array or CSR matrix; where there are no ids, some of the columns
+    features: list[str] = field(default_factory=list)  # of the matrix
+    ids: np.ndarray | None = None
     decimal: str = "."
     unused: dict[str, str] = field(default_factory=dict)  # set aside by the file, and why
     feature_labels: dict[str, str] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Where the columns of the matrix are in it, by name."""
-        others = {*self.frame.columns} if self.ids is None else ()
-        return {n: j for j, n in enumerate(name for name in self.names if name not in others)}
+    @property
+    def names(self) -> list[str]:
+        """The columns of the table."""
+        return [*self.columns] if self.ids is None else self.features
 
     @property
-    def known(self) -> list[str]:
-        """The names for `column`: all columns, or those that describe the rows of a matrix."""
-        return self.names if self.ids is None else list(() if self.frame is None else self.frame)
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values()), ()) if self.ids is None else self.ids)
 
     def having(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of the names that there is such a column for."""
-        known = set(self.known)
-        return tuple(name for name in names if name in known)
+        """Those of the names that `column` knows."""
+        return tuple(name for name in names if name in self.columns)
 
     def column(self, name: str) -> Any:
-        """One of these columns as a pandas series."""
+        """A column, or what is known about the rows of the matrix, as a pandas series."""
         import pandas as pd
 
-        if name in self.frame:
-            return self.frame[name]
-        return pd.Series(self.matrix[:, self.places[name]])
+        return pd.Series(self.columns[name])
 
     def at(self, rows: np.ndarray) -> Content:
-        """The same columns with some of the rows."""
-        if len(rows) == self.matrix.shape[0]:
+        """The same with some of the rows."""
+        if len(rows) == self.n_rows:
             return self
-        frame = None if self.frame is None else self.frame.iloc[rows].reset_index(drop=True)
-        ids = None if self.ids is None else self.ids[rows]
-        return replace(self, matrix=self.matrix[rows], frame=frame, ids=ids)
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        if self.ids is None:
+            return replace(self, columns=columns, matrix=None, features=[])
+        return replace(self, columns=columns, matrix=self.matrix[rows], ids=self.ids[rows])
 
     def to_frame(self) -> Any:
         """Every row and column; a matrix gets its row names in front."""
         import pandas as pd
 
-        if self.ids is not None:
-            name = "id" if "id" not in self.names else "row id"
-            return Table(self.matrix, self.ids, self.names, name).to_frame().reset_index()
-        numbers = pd.DataFrame(self.matrix, columns=[*self.places])
-        return pd.concat([numbers, self.frame], axis=1)[self.names]
+        if self.ids is None:
+            return pd.DataFrame(self.columns)
+        name = "id" if "id" not in self.features else "row id"
+        return Table(self.matrix, self.ids, self.features, name).to_frame().reset_index()
 
 
 # --- the table ------------------------------------------------------------------------------

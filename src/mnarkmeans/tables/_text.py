@@ -56,7 +56,7 @@ class TextFile:
         for self.encoding in encodings:
             with suppress(UnicodeError):
                 self._find_layout()
-                numbers, texts = self._parse(self.text_columns)
+                columns, matrix = self._parse()
                 break
         else:
             tried = " or ".join(name.removesuffix("-sig").upper() for name in encodings)
@@ -69,8 +69,8 @@ class TextFile:
             "delimiter": self.delimiter, "encoding": self.encoding.removesuffix("-sig"),
             "decimal": self.decimal, "header": self.has_header,
         }  # fmt: skip
-        frame = require("pandas", "cli").DataFrame(texts, dtype=object)
-        return Content(self.names, numbers, frame, decimal=self.decimal, source=source,
+        features = [name for j, name in enumerate(self.names) if j not in self.text_columns]
+        return Content(columns, matrix, features, decimal=self.decimal, source=source,
                        notes=self.notes)  # fmt: skip
 
     def _open(self) -> Any:
@@ -158,27 +158,23 @@ class TextFile:
 
     # --- parsing ------------------------------------------------------------------------------
 
-    def _parse(self, text: set[int]) -> tuple[np.ndarray, dict[str, Any]]:
-        """Numbers (n, q) of the columns that hold nothing else, and the other columns by name.
-
-        text : columns that may hold words
-        """
+    def _parse(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The columns by name, and those that hold numbers alone as a matrix."""
         arrow = require("pyarrow", "cli")
-        numeric = [j for j in range(len(self.names)) if j not in text]
-        values, n = np.empty((0, len(numeric))), 0
-        parts: dict[int, list[Any]] = {j: [] for j in text}
-        size, ragged = 0, list[Any]()
+        texts: dict[int, list[Any]] = {j: [] for j in sorted(self.text_columns)}
+        numeric = [j for j in range(len(self.names)) if j not in texts]
+        matrix, n, size, ragged = np.empty((0, len(numeric))), 0, 0, list[Any]()
         try:
-            with self._open() as stream, self._reader(stream, text, ragged) as reader:
+            with self._open() as stream, self._reader(stream, ragged) as reader:
                 for batch in reader:
                     size += batch.nbytes
                     check_memory(self.path, size)
                     begin, n = n, n + len(batch)
-                    if n > len(values):
-                        values.resize((n + n // 8, len(numeric)), refcheck=False)
+                    if n > len(matrix):
+                        matrix.resize((n + n // 8, len(numeric)), refcheck=False)
                     for k, j in enumerate(numeric):
-                        values[begin:n, k] = batch.column(j)
-                    for j, chunks in parts.items():
+                        matrix[begin:n, k] = batch.column(j)
+                    for j, chunks in texts.items():
                         chunks.append(batch.column(j))
         except arrow.ArrowInvalid as error:
             if ragged:
@@ -189,29 +185,32 @@ class TextFile:
                 raise self._endless_line() from error
             if "conversion error to double" not in str(error):
                 raise
-            del values, parts  # the memory of the first attempt
-            return self._parse({*range(len(self.names))})
-        values.resize((n, len(numeric)), refcheck=False)
-        texts, floats = {}, []
-        for j in sorted(parts):
-            column = arrow.chunked_array(parts.pop(j), arrow.string())
-            # Beside columns of numbers these are known to hold words.
-            cast = None if numeric or j in self.kept_as_text else _as_floats(column, self.decimal)
-            if cast is None:
-                texts[self.names[j]] = column.to_pylist()
-            else:
-                floats.append(cast)
-        if any("\n" in (column[-1] or "") for column in texts.values() if column):
+            del matrix, texts  # the memory of the first attempt
+            self.text_columns = {*range(len(self.names))}
+            return self._parse()
+        matrix.resize((n, len(numeric)), refcheck=False)
+        columns = {j: matrix[:, k] for k, j in enumerate(numeric)}
+        quoted = False
+        for j in [*texts]:
+            column, numbers = arrow.chunked_array(texts.pop(j), arrow.string()), None
+            if not numeric and j not in self.kept_as_text:
+                numbers = _as_floats(column, self.decimal)
+            columns[j] = np.asarray(column) if numbers is None else numbers
+            quoted |= bool(n) and numbers is None and "\n" in (columns[j][-1] or "")
+        if quoted:
             with self._open() as stream:
                 if sum(line.count(b'"') for line in stream) % 2:
                     raise TableError(f"{self.path} has a quote that is opened and never closed")
-        return np.column_stack(floats) if floats else values, texts
+        return {name: columns[j] for j, name in enumerate(self.names)}, matrix
 
-    def _reader(self, stream: Any, text: set[int], ragged: list[Any]) -> Any:
+    def _reader(self, stream: Any, ragged: list[Any]) -> Any:
         """pyarrow's reader; the first row of another length is put into `ragged`."""
         csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
         names = [str(j) for j in range(len(self.names))]
-        types = {n: arrow.string() if j in text else arrow.float64() for j, n in enumerate(names)}
+        types = {
+            n: arrow.string() if j in self.text_columns else arrow.float64()
+            for j, n in enumerate(names)
+        }
 
         def handle(row: Any) -> str:
             if row.text.startswith(REMARKS):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from ._cells import (
     sample_family,
     say_decimal,
     shortened,
+    without_codes,
 )
 from ._read import read_content
 from ._table import (
@@ -168,15 +168,19 @@ class _Tidy:
         self.row_rules = [*map(_rule, options.drop_rows)]
         self.check_names()
         self.rows, self.notes = self.kept_rows()
-        content = content.at(self.rows)
-        self.content = replace(content, matrix=without_codes(content.matrix, options.missing_value))
-        self.n_observed = n_observed(self.content.matrix)
+        self.content = content = content.at(self.rows)
+        self.places = {name: j for j, name in enumerate(content.features)}  # in the matrix
+        self.matrix = None
+        if content.matrix is not None:
+            self.matrix = without_codes(content.matrix, options.missing_value)
+        if content.ids is not None:
+            self.n_observed = n_observed(self.matrix)
         self.left_out: dict[str, str] = {}  # columns, and why
-        self.cells: dict[str, Cells] = {}  # of columns that are not in the matrix
+        self.cells: dict[str, Cells] = {}  # of columns
 
     def table(self) -> Table:
         """The rows that are kept, with the columns that hold measurements as features."""
-        content, options = self.content, self.options
+        content, options, n = self.content, self.options, len(self.rows)
         id_column = self.id_column() if content.ids is None else None
         used = []
         for name in content.names:
@@ -187,21 +191,23 @@ class _Tidy:
             else:
                 used.append(name)
         self.check_columns(used)
-        if self.cells.keys() & {*used}:
-            values = np.column_stack([self.numbers(name) for name in used])
-        elif len(used) < content.matrix.shape[1]:
-            values = by_rows(content.matrix[:, [content.places[name] for name in used]])
-        else:
-            values = content.matrix  # avoid copying it
-        ids, unnamed = content.ids, np.zeros(len(self.rows), bool)
+        values, places = self.matrix, [self.places.get(name) for name in used]
+        if values is None or None in places:
+            values = np.empty((n, len(used)))
+            for j, name in enumerate(used):
+                values[:, j] = self.cells[name].numbers
+        elif len(used) < values.shape[1]:
+            values = by_rows(values[:, places])
+        ids, unnamed = content.ids, np.zeros(n, bool)
         if ids is None:
-            ids = np.array([str(i + 1) for i in range(len(unnamed))], dtype=object)
+            ids = np.array([str(i + 1) for i in range(n)], dtype=object)
         if id_column is not None:
             names = content.column(id_column)
             unnamed = names.isna().to_numpy()
             ids = np.where(unnamed, "row " + ids, names.astype(str).str.strip().to_numpy(object))
         notes = self.notes
-        if marks := sum((self.cells[x].marks for x in used if x in self.cells), Counter[str]()):
+        found = [self.cells[name].marks for name in used if name in self.cells]
+        if marks := sum(filter(None, found), Counter[str]()):
             notes.append("read as missing: " + listed(marks))
         if not (self.of_model and content.ids is not None):
             notes += content.notes
@@ -225,11 +231,6 @@ class _Tidy:
         if not options.transpose:
             return table
         return table.transposed(named=id_column is not None or content.ids is not None)
-
-    def numbers(self, name: str) -> np.ndarray:
-        if name in self.cells:
-            return self.cells[name].numbers
-        return self.content.matrix[:, self.content.places[name]]
 
     def genes(self, id_column: str | None, ids: np.ndarray) -> dict[str, str]:
         """The names of genes by the names of the features, where rows are features."""
@@ -274,13 +275,13 @@ class _Tidy:
     def kept_rows(self) -> tuple[np.ndarray, list[str]]:
         """Positions of the rows that drop_rows leaves, and notes on the others."""
         content, rules = self.whole, self.row_rules
-        keep, notes = np.ones(content.matrix.shape[0], bool), []
+        keep, notes = np.ones(content.n_rows, bool), []
         if self.of_model and self.features is None:
             # With --transpose a model picks its rows by name: a rule without its column is dropped.
             rules = [rule for rule in rules if content.having(rule[:1])]
         for name in (*self.labels, *(name for name, _ in rules)):
             if not content.having([name]):
-                raise unknown_name("column", name, content.known)
+                raise unknown_name("column", name, content.columns)
         for name, value in rules:
             hit = _holds(content.column(name), value) & keep
             keep &= ~hit
@@ -294,24 +295,23 @@ class _Tidy:
 
     def not_measured(self, name: str) -> str | None:
         """Why a column is no measurement, or None."""
-        content, codes = self.content, self.options.missing_value
-        if name in content.places:
-            n_numbers = self.n_observed[content.places[name]]
-        else:
-            series = content.frame[name]
-            if getattr(series.dtype, "kind", "O") in "cbmM":
-                return f"not numbers ({series.dtype})"
-            # If --decimal is given, the other sign separates thousands.
-            grouped = self.options.decimal is not None and not self.of_model
-            cells = self.cells[name] = read_cells(series, content.decimal, codes, grouped=grouped)
-            if cells.words:
-                return self.text(name, cells)
-            n_numbers = cells.n_numbers
-        if not n_numbers:
+        content = self.content
+        if content.ids is not None:
+            return None if self.n_observed[self.places[name]] else NEVER_OBSERVED
+        column = content.columns[name]
+        if column.dtype.kind in "cbmM":
+            return f"not numbers ({column.dtype})"
+        # If --decimal is given, the other sign separates thousands.
+        grouped = self.options.decimal is not None and not self.of_model
+        codes = self.options.missing_value
+        cells = self.cells[name] = read_cells(column, content.decimal, codes, grouped=grouped)
+        if cells.words:
+            return self.text(name, cells)
+        if not cells.n_numbers:
             return NEVER_OBSERVED
         if not self.auto_columns:
             return None
-        numbers = self.numbers(name)
+        numbers = cells.numbers
         if is_identifier(name) and not (numbers % 1 > 0).any():
             return IDENTIFIER
         first, n = numbers[0], len(numbers)
@@ -342,30 +342,30 @@ class _Tidy:
 
     def id_column(self) -> str | None:
         """The column that names the rows: the one given, a well-known name, or unique text."""
-        content, frame, given = self.content, self.content.frame, self.options.id_column
-        if given in content.names:
+        content, given, n = self.content, self.options.id_column, len(self.rows)
+        if given in content.columns:
             return given
         if given is not None and not self.of_model:
             raise unknown_name("column", given, content.names)
+        others = {name: content.column(name).dropna() for name, column in content.columns.items()
+                  if column.dtype.kind != "f"}  # fmt: skip
 
-        def is_text(name: str) -> bool:
-            column = frame[name].dropna()
-            column = column.iloc[:: max(1, len(column) // 1000)]  # a thousand are enough
-            cells = read_cells(column, content.decimal, self.options.missing_value)
+        def is_text(column: Any) -> bool:
+            some = column.to_numpy()[:: max(1, len(column) // 1000)]  # a thousand are enough
+            cells = read_cells(some, content.decimal, self.options.missing_value)
             return cells.n_numbers <= cells.words.total()
 
         def complete(name: str, share: float = 1.0) -> bool:
             """Whether a column names this share of the rows, no two alike."""
-            column = frame[name].dropna()
-            return len(column) >= share * len(frame) and column.is_unique
+            return len(others[name]) >= share * n and others[name].is_unique
 
-        text = [name for name in frame.columns if is_text(name)]
+        text = [name for name, column in others.items() if is_text(column)]
         unique = [name for name in text if complete(name)]
         candidates = (
             *(name for name in unique if may_name_rows(name)),
-            *(n for n in frame.columns if may_name_rows(n, surely=True) and complete(n)),
+            *(name for name in others if may_name_rows(name, surely=True) and complete(name)),
             *(name for name in text if may_name_rows(name) and complete(name, 0.8)),
-            *(n for n in text if names_features(n) and 2 * frame[n].nunique() >= len(frame)),
+            *(x for x in text if names_features(x) and 2 * others[x].nunique() >= n),
             *unique,
         )
         return next(iter(candidates), None)
@@ -380,12 +380,11 @@ class _Tidy:
                              f"numbers, such as {example!r} in {unread[0]!r}; remove units and "
                              "percent signs, or choose others with --columns")  # fmt: skip
         if self.auto_columns and not self.of_model and len(used) <= 3:
-            frame, n = content.frame, len(content.frame)
-            times = {name: frame[name].nunique() for name in frame.columns if name not in used}
-            keys = [name for name in times if 3 <= times[name] <= n / 3]
-            for one, other in combinations(keys[:6], 2):
+            others = content.to_frame().drop(columns=used)
+            times, n = others.nunique(), len(others)
+            for one, other in combinations(times.index[times.between(3, n / 3)][:6], 2):
                 pairs = times[one] * times[other]
-                if 0.5 * pairs <= n <= pairs and not frame.duplicated([one, other]).any():
+                if 0.5 * pairs <= n <= pairs and not others.duplicated([one, other]).any():
                     raise TableError("the table seems to be in long format (one line per "
                                      f"combination of {one!r} and {other!r}); pivot it first, or "
                                      "name the columns to cluster with --columns")  # fmt: skip
@@ -412,20 +411,6 @@ def _holds(column: Any, value: str) -> np.ndarray:
     same = [matches(text, [value]) or (number is not None and as_float(text) == number)
             for text in texts]  # fmt: skip
     return np.array(same, dtype=bool) & ~missing
-
-
-def without_codes(values: Any, codes: Sequence[str]) -> Any:
-    """The values with codes for missing as NaN (not stored, if sparse)."""
-    stored = values.data if sp.issparse(values) else values
-    numbers = [number for number in map(as_float, codes) if number is not None]
-    if not numbers and not sp.issparse(values):
-        return values
-    hit = np.isin(stored, np.array(numbers, dtype=stored.dtype))
-    if not sp.issparse(values):
-        return np.where(hit, stored.dtype.type(np.nan), stored) if hit.any() else values
-    hit |= np.isnan(stored)
-    coo = values.tocoo()
-    return sp.csr_matrix((coo.data[~hit], (coo.row[~hit], coo.col[~hit])), shape=values.shape)
 
 
 # --- annotations ------------------------------------------------------------------------------
@@ -456,7 +441,7 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
                          "give one for each")  # fmt: skip
     place = {text: i for i, text in enumerate(theirs)}
     for name in frame.columns.drop(key):
-        values = _plain_values(frame[name], content.decimal)
+        values = _plain_values(content.columns[name], content.decimal)
         table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
     if absent := sum(name not in place for name in ours):
         table.notes.append(f"{absent:,} of {len(names):,} rows are not in {where.name}")
@@ -467,7 +452,7 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
             table.labels[name] = np.array(table.annotations[name], dtype=object)
 
 
-def _plain_values(column: Any, decimal: str) -> list[Any]:
+def _plain_values(column: np.ndarray, decimal: str) -> list[Any]:
     """Numbers where the column holds nothing else, words otherwise."""
     cells = read_cells(column, decimal)
     if cells.words or not cells.n_numbers:
