@@ -49,7 +49,7 @@ MISTAKES = [
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
     (["predict", "MODEL", "other.csv", "-o", "l.csv"], "but the table lacks 'a'"),
-    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "lacks 'a' and 1 more (no value observed)"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "and 1 more (no value observed)"),
     (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),

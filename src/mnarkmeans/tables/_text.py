@@ -69,7 +69,7 @@ class TextFile:
             "delimiter": self.delimiter, "encoding": self.encoding.removesuffix("-sig"),
             "decimal": self.decimal, "header": self.has_header,
         }  # fmt: skip
-        features = [name for j, name in enumerate(self.names) if j not in self.text_columns]
+        features = [name for name in self.names if name not in self.text_columns]
         return Content(columns, matrix, features, decimal=self.decimal, source=source,
                        notes=self.notes)  # fmt: skip
 
@@ -110,7 +110,7 @@ class TextFile:
         check_unique(path, names)
         self.names, self.has_header, self.lines_above = names, header is not None, begins[first]
         self.block_size = min(max(ROWS_OF_BLOCK * max(map(len, lines)), BLOCK), LONGEST_LINE)
-        self.kept_as_text, self.text_columns = set[int](), set[int]()
+        self.kept_as_text, self.text_columns = set[str](), set[str]()
         whole = [row for row in rows[first:] if len(row) == len(names)]
         for j, name in enumerate(names):
             fields = [row[j].strip() for row in whole]
@@ -120,9 +120,10 @@ class TextFile:
                     f"{max(fields, key=len)}; {say_decimal(self.decimal)}"
                 )
             if may_name_rows(name) or name == options.id_column or are_padded(fields):
-                self.kept_as_text.add(j)  # they name rows
-            if j in self.kept_as_text or not all(is_value(text, self.decimal) for text in fields):
-                self.text_columns.add(j)
+                self.kept_as_text.add(name)  # they name rows
+            elif not all(is_value(text, self.decimal) for text in fields):
+                self.text_columns.add(name)
+        self.text_columns |= self.kept_as_text
 
     def _first_lines(self) -> list[str]:
         lines: list[str] = []
@@ -161,82 +162,68 @@ class TextFile:
     def _parse(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """The columns by name, and those that hold numbers alone as a matrix."""
         arrow = require("pyarrow", "cli")
-        texts: dict[int, list[Any]] = {j: [] for j in sorted(self.text_columns)}
-        numeric = [j for j in range(len(self.names)) if j not in texts]
-        matrix, n, size, ragged = np.empty((0, len(numeric))), 0, 0, list[Any]()
+        texts: dict[str, list[Any]] = {name: [] for name in self.text_columns}
+        numeric = [name for name in self.names if name not in texts]
+        matrix, n, size = np.empty((0, len(numeric))), 0, 0
         try:
-            with self._open() as stream, self._reader(stream, ragged) as reader:
+            with self._open() as stream, self._reader(stream) as reader:
                 for batch in reader:
                     size += batch.nbytes
                     check_memory(self.path, size)
                     begin, n = n, n + len(batch)
                     if n > len(matrix):
                         matrix.resize((n + n // 8, len(numeric)), refcheck=False)
-                    for k, j in enumerate(numeric):
-                        matrix[begin:n, k] = batch.column(j)
-                    for j, chunks in texts.items():
-                        chunks.append(batch.column(j))
+                    for j, name in enumerate(numeric):
+                        matrix[begin:n, j] = batch.column(name)
+                    for name, chunks in texts.items():
+                        chunks.append(batch.column(name))
         except arrow.ArrowInvalid as error:
-            if ragged:
-                raise self._ragged(ragged[0]) from error
-            if "UTF8" in str(error):
-                raise UnicodeError(error) from error
+            if "conversion error to double" in str(error):
+                del matrix, texts  # the memory of the first attempt
+                self.text_columns = {*self.names}
+                return self._parse()
+            if "Expected" in str(error):
+                raise TableError(
+                    f"{self.path} has rows of different lengths ({error}; separated by "
+                    f"{self.delimiter!r}); the file may be damaged or need another --delimiter or "
+                    "--decimal"
+                ) from error
             if "straddling" in str(error):
                 raise self._endless_line() from error
-            if "conversion error to double" not in str(error):
-                raise
-            del matrix, texts  # the memory of the first attempt
-            self.text_columns = {*range(len(self.names))}
-            return self._parse()
+            if "UTF8" in str(error):
+                raise UnicodeError(error) from error
+            raise
         matrix.resize((n, len(numeric)), refcheck=False)
-        columns = {j: matrix[:, k] for k, j in enumerate(numeric)}
-        quoted = False
-        for j in [*texts]:
-            column, numbers = arrow.chunked_array(texts.pop(j), arrow.string()), None
-            if not numeric and j not in self.kept_as_text:
+        columns = dict(zip(numeric, matrix.T, strict=True))
+        for name in self.text_columns:
+            column, numbers = arrow.chunked_array(texts.pop(name), arrow.string()), None
+            if not numeric and name not in self.kept_as_text:
                 numbers = _as_floats(column, self.decimal)
-            columns[j] = np.asarray(column) if numbers is None else numbers
-            quoted |= bool(n) and numbers is None and "\n" in (columns[j][-1] or "")
-        if quoted:
+            columns[name] = np.asarray(column) if numbers is None else numbers
+        if any("\n" in str(column[-1]) for column in columns.values() if n):
             with self._open() as stream:
                 if sum(line.count(b'"') for line in stream) % 2:
                     raise TableError(f"{self.path} has a quote that is opened and never closed")
-        return {name: columns[j] for j, name in enumerate(self.names)}, matrix
+        return {name: columns[name] for name in self.names}, matrix
 
-    def _reader(self, stream: Any, ragged: list[Any]) -> Any:
-        """pyarrow's reader; the first row of another length is put into `ragged`."""
+    def _reader(self, stream: Any) -> Any:
         csv, arrow = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
-        names = [str(j) for j in range(len(self.names))]
-        types = {
-            n: arrow.string() if j in self.text_columns else arrow.float64()
-            for j, n in enumerate(names)
-        }
-
-        def handle(row: Any) -> str:
-            if row.text.startswith(REMARKS):
-                return "skip"
-            ragged.append(row)
-            return "error"
-
+        types = dict.fromkeys(self.names, arrow.float64())
         return csv.open_csv(
             stream,
             csv.ReadOptions(
-                column_names=names, use_threads=False, block_size=self.block_size,
+                column_names=self.names, use_threads=False, block_size=self.block_size,
                 skip_rows=self.lines_above, encoding=self.encoding.replace("utf-8-sig", "utf8"),
             ),
             csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=handle
+                delimiter=self.delimiter, newlines_in_values=True,
+                invalid_row_handler=lambda r: "skip" if r.text.startswith(REMARKS) else "error",
             ),
-            csv.ConvertOptions(column_types=types, null_values=SURE_SPELLINGS,
-                               strings_can_be_null=True, decimal_point=self.decimal),
+            csv.ConvertOptions(
+                column_types=types | dict.fromkeys(self.text_columns, arrow.string()),
+                null_values=SURE_SPELLINGS, strings_can_be_null=True, decimal_point=self.decimal,
+            ),
         )  # fmt: skip
-
-    def _ragged(self, row: Any) -> TableError:
-        return TableError(
-            f"row {row.number - self.lines_above} of {self.path}, {row.text.strip()[:30]!r}, has "
-            f"{row.actual_columns} fields where {row.expected_columns} were expected (separated by "
-            f"{self.delimiter!r}); the file may be damaged or need another --delimiter or --decimal"
-        )
 
     def _endless_line(self) -> TableError:
         return TableError(f"{self.path} has a line of more than {LONGEST_LINE >> 20} MB, so it is "
