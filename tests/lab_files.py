@@ -5,6 +5,8 @@ soft, or below none where the field does otherwise. Each function writes a file 
 returns its name, the group of each sample, and options that the advice must name.
 """
 
+import inspect
+
 import numpy as np
 import pandas as pd
 
@@ -475,13 +477,11 @@ def western_letters(folder):
     """An older Excel: no UTF-8, thousands set apart by points, a total."""
     _, group, values = shuffled(205, 45, 12, level=9.5, spread=1.0, share=0.8, noise=0.5)
     x = np.exp(values / 1.5 + 4)
-    lines = [";".join(["Proben-Nr.", "Größe", *(f"Stoff {j} [µg/l]" for j in range(12))])]
-    for name, row in zip([*(f"P{i}" for i in range(45)), "Summe"], [*x, x.sum(0)], strict=True):
-        lines.append(
-            ";".join([name, "groß", *(f"{v:,.2f}".translate({44: 46, 46: 44}) for v in row)])
-        )
-    (folder / "labor.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
-    return "labor.csv", group, "--drop-rows Proben-Nr.=Summe"
+    x = [[f"{v:,.2f}".translate({44: 46, 46: 44}) for v in row] for row in [*x, x.sum(0)]]
+    before = {"Proben-Nr.": [*(f"P{i}" for i in range(45)), "Summe"], "Größe": "groß"}
+    how = {"sep": ";", "encoding": "cp1252", "lineterminator": "\r\n"}
+    options, x = "--drop-rows Proben-Nr.=Summe", np.array(x)
+    return written(folder, "labor.csv", group, x, "Stoff {} [µg/l]", options, before, **how)
 
 
 def genes_that_come_again(folder):
@@ -571,15 +571,7 @@ def merged_groups_and_statistics(folder):
 
 
 LAB_FILES = {
-    make.__name__: make
-    for make in (
-        maxquant, diann, tenx, two_headers, european, below_limit, survey, wide, annotated,
-        hopeless, maxquant_intensities, decoys_by_name, diann_paths, spectronaut, fragpipe,
-        proteome_discoverer, german, french, unicode_text, merged_cells, compounds_in_rows,
-        coded_survey, log_tpm, tpm, unnamed_genes, dense_counts, scaled_cells, cycles, clinic,
-        lists_of_numbers, pools_and_blanks, plate_of_a_kit, thousands_and_means,
-        western_letters, genes_that_come_again, known_above_the_names, blanks_in_names,
-        diann_main_report, diann_main_report_text,
-        merged_groups_and_statistics,
-    )
-}  # fmt: skip
+    name: make
+    for name, make in list(globals().items())
+    if inspect.isfunction(make) and [*inspect.signature(make).parameters] == ["folder"]
+}

@@ -141,15 +141,22 @@ def test_every_lab_file_reaches_its_groups_as_suggested(address, tmp_path):
         time.sleep(0.2)
 
 
-def test_rows_that_change_cluster_along_the_fits(page, tmp_path):
+def test_rows_that_change_cluster_along_the_fits_and_have_any_names(page, tmp_path):
     """Two groups that each fall into two: k from 2 to 4, and another run with k = 2."""
+    hostile = "<img src=x onerror=\"document.title='taken'\">"
     rng = np.random.default_rng(0)
     group = np.arange(32) % 4
     X = rng.normal(0, 0.3, (32, 12)) + 4.0 * (group // 2)[:, None]
     X[:, :6] += 2.5 * (group % 2)[:, None]
-    pd.DataFrame(X, [f"s{i}" for i in range(32)]).to_csv(tmp_path / "t.csv", index_label="id")
+    frame = pd.DataFrame(X, [f"{hostile} {i}" for i in range(32)]).rename(columns={0: hostile})
+    frame.to_csv(tmp_path / "t.csv", index_label="id")
     drop(page, tmp_path / "t.csv")
+    assert hostile in page.locator("#understood").inner_text()
     cluster(page, "2:4")
+    report = page.frame_locator("#report")
+    report.locator("h1").wait_for(timeout=SECONDS)
+    assert page.locator("img").count() == report.locator("img").count() == 0
+    assert page.title() != "taken"
     page.locator("#others summary").click()
     changed = page.locator("#changed")
     changed.filter(has_text="k = 4: same clusters as this result").wait_for(timeout=SECONDS)
@@ -179,7 +186,7 @@ def test_the_command_has_options_that_its_verb_knows(address, tmp_path, capsys):
         assert capsys.readouterr().err == "error: there is no file absent.csv\n"  # is missed
 
 
-def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
+def test_what_is_unticked_is_not_done_as_the_command_says_and_a_phone_shows(page, tmp_path):
     name, _ = maxquant(tmp_path)
     drop(page, tmp_path / name)
     page.fill("#clusters", "3")
@@ -189,6 +196,12 @@ def test_what_is_unticked_is_not_done_and_the_command_says_so(page, tmp_path):
     assert "--log2" in command.inner_text()
     page.locator("#suggestions").get_by_label("Take log2").uncheck()
     command.filter(has_not_text="--log2").filter(has_text="--as-is").wait_for(timeout=SECONDS)
+    page.set_viewport_size({"width": 390, "height": 800})
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
 
 
 def test_what_is_no_table_gets_a_sentence_and_a_change_can_mend_a_table(page, tmp_path):
@@ -269,33 +282,6 @@ def test_keyboard_alone(page, tmp_path):
         page.keyboard.press("Enter")
     labels = pd.read_csv(waiting.value.path())
     assert adjusted_rand_score(group, labels["cluster"]) > 0.9
-
-
-def test_names_from_the_data_are_text(page, tmp_path):
-    hostile = "<img src=x onerror=\"document.title='taken'\">"
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3)).round(3) + 6 * (np.arange(40) % 2)[:, None]
-    rows = [f"{hostile} {i}" for i in range(40)]
-    pd.DataFrame(X, index=rows, columns=[hostile, "b", "c"]).to_csv(tmp_path / "names.csv")
-    drop(page, tmp_path / "names.csv")
-    assert hostile in page.locator("#understood").inner_text()
-    cluster(page, 2)
-    page.frame_locator("#report").locator("h1").wait_for(timeout=SECONDS)
-    assert page.locator("img").count() == page.frame_locator("#report").locator("img").count() == 0
-    assert page.title() != "taken"
-
-
-def test_it_fits_a_phone(browser, address, tmp_path):
-    name, _ = maxquant(tmp_path)
-    for scheme in ("light", "dark"):
-        size = {"width": 390, "height": 800}
-        page = browser.new_page(viewport=size, color_scheme=scheme)
-        page.goto(address)
-        drop(page, tmp_path / name)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
-        page.close()
 
 
 # --- strangers --------------------------------------------------------------------------------

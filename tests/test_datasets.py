@@ -18,6 +18,11 @@ def test_polygon_centres_are_the_papers_and_rows_normal_around_them():
     for k, centers in paper.items():
         toy = make_gaussian_clusters(50, 5, k, separation=3.0, random_state=0)
         np.testing.assert_allclose(toy.centers, np.pad(centers, ((0, 0), (0, 3))), atol=1e-12)
+    default = make_gaussian_clusters(mechanism=None, random_state=0)  # as in the paper
+    assert (default.data.shape, default.centers.shape) == ((300, 2), (3, 2))
+    assert np.linalg.norm(default.centers[0] - default.centers[1]) == pytest.approx(3.0)
+    within = default.data - default.centers[default.target]
+    assert within.std() == pytest.approx(1.0, abs=0.1)
     toy = make_gaussian_clusters(20_000, 3, 4, cluster_std=0.5, mechanism=None, random_state=0)
     residual = toy.complete - toy.centers[toy.target]
     assert residual.std() == pytest.approx(0.5, rel=0.02)

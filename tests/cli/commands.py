@@ -23,10 +23,10 @@ class Done(NamedTuple):
     err: str
 
 
-def run(*arguments: object, cwd: Path | str = ".", file_limit: int = 0) -> Done:
-    """Run `mnarkmeans ARGUMENTS` in `cwd`; `file_limit` is the most bytes a file may have."""
+def run(*arguments: object, cwd: Path | str = ".") -> Done:
+    """Run `mnarkmeans ARGUMENTS` in `cwd`."""
     out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as changed, _file_limit(file_limit):
+    with pytest.MonkeyPatch.context() as changed:
         changed.setattr(sys, "argv", ["mnarkmeans", *map(str, arguments)])
         changed.chdir(cwd)
         with (
@@ -45,28 +45,14 @@ def do(*arguments: object, cwd: Path | str = ".") -> Done:
     return done
 
 
-def refused(*arguments: object, cwd: Path | str = ".", file_limit: int = 0) -> str:
+def refused(*arguments: object, cwd: Path | str = ".") -> str:
     """The one sentence of a command that must fail, with nothing on standard output."""
-    done = run(*arguments, cwd=cwd, file_limit=file_limit)
+    done = run(*arguments, cwd=cwd)
     assert done.code == 2, (done.out, done.err)
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
     assert done.out == ""
     return done.err
-
-
-@contextlib.contextmanager
-def _file_limit(size: int):
-    if not size:
-        yield
-        return
-    resource = pytest.importorskip("resource")  # not on Windows
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def rows(path):

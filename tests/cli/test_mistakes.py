@@ -103,11 +103,17 @@ def test_a_mistake_in_json(bad):
 
 def test_a_full_disk_leaves_nothing(tables, fitted, tmp_path):
     """A real limit on the size of files: the report does not fit."""
+    resource = pytest.importorskip("resource")  # not on Windows
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for arguments, limit in (
         (["fit", tables / "t.csv", "-k", 2, "-o", "out"], 6000),
         (["impute", fitted, tables / "t.csv", "-o", "new/f.csv"], 500),
     ):
-        error = refused(*arguments, "-q", cwd=tmp_path, file_limit=limit)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            error = refused(*arguments, "-q", cwd=tmp_path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert "could not be written: File too large" in error
         assert list(tmp_path.iterdir()) == []
 

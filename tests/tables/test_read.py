@@ -159,6 +159,7 @@ def test_wrong_options_for_a_file_are_refused(tmp_path):
     np.save(tmp_path / "t.npy", VALUES)
     for file, options, message in (
         (path, {"delimiter": ";"}, "no numeric column .* is the delimiter= right"),
+        *((path, {"delimiter": sign}, "must be one character") for sign in ("ab", "é", '"', "\n")),
         (path, {"encoding": "klingon"}, "unknown encoding: klingon"),
         (path, {"layer": "x"}, "layer= is for"),
         (path, {"sheet": "1"}, "sheet= is for xlsx files"),
