@@ -23,12 +23,11 @@ class Done(NamedTuple):
     err: str
 
 
-def run(*arguments: object, cwd: Path | str = ".") -> Done:
-    """Run `mnarkmeans ARGUMENTS` in `cwd`."""
+def run(*arguments: object) -> Done:
+    """Run `mnarkmeans ARGUMENTS`."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(sys, "argv", ["mnarkmeans", *map(str, arguments)])
-        changed.chdir(cwd)
         with (
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
@@ -38,16 +37,16 @@ def run(*arguments: object, cwd: Path | str = ".") -> Done:
     return Done(end.value.code, out.getvalue(), err.getvalue())
 
 
-def do(*arguments: object, cwd: Path | str = ".") -> Done:
+def do(*arguments: object) -> Done:
     """Run a command that must succeed."""
-    done = run(*arguments, cwd=cwd)
+    done = run(*arguments)
     assert done.code == 0, done.err
     return done
 
 
-def refused(*arguments: object, cwd: Path | str = ".") -> str:
+def refused(*arguments: object) -> str:
     """The one sentence of a command that must fail, with nothing on standard output."""
-    done = run(*arguments, cwd=cwd)
+    done = run(*arguments)
     assert done.code == 2, (done.out, done.err)
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
@@ -66,8 +65,8 @@ def labels(path):
 
 
 def read_json(path):
-    return json.loads(path.read_text("utf8"))
+    return json.loads(Path(path).read_text("utf8"))
 
 
-def names(folder):
-    return {path.name for path in folder.iterdir()}
+def names(folder="."):
+    return {path.name for path in Path(folder).iterdir()}

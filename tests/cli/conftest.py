@@ -9,6 +9,12 @@ import scipy.sparse as sp
 from commands import do
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Where the commands of a test run and its files are."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def frame():
     rng = np.random.default_rng(3)

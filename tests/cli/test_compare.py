@@ -1,6 +1,7 @@
 """`mnarkmeans compare` and `demo`: other methods on the same rows."""
 
 import json
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,21 +14,20 @@ from mnarkmeans.cli.compare import MIXTURE, Comparison, make, run_one
 from mnarkmeans.metrics import clustering_error_rate
 
 
-def test_compare_with_known_classes_and_output(tables, tmp_path):
-    out = tmp_path / "out"
+def test_compare_with_known_classes_and_output(tables):
     done = do(
         "compare", tables / "t.csv", "-k", 2, "--labels", "kind", "--methods", "kpod,mean",
-        "--methods", "zero,mice", "--without", "mean,mice", "--json", "-o", out,
+        "--methods", "zero,mice", "--without", "mean,mice", "--json", "-o", "out",
     )  # fmt: skip
     found = {m["method"]: m for m in json.loads(done.out)["methods"]}
     assert set(found) == {"mnarkmeans", "kpod", "zero"}
     assert found["mnarkmeans"]["cer"] < 0.1
-    assert names(out) == FILES | {"comparison.csv", "comparison_labels.csv"}
-    assert rows(out / "comparison.csv")[0][:2] == ["method", "cer"]
-    columns = rows(out / "comparison_labels.csv")[0]
+    assert names("out") == FILES | {"comparison.csv", "comparison_labels.csv"}
+    assert rows("out/comparison.csv")[0][:2] == ["method", "cer"]
+    columns = rows("out/comparison_labels.csv")[0]
     assert columns == ["id", "class", "mnarkmeans", "kpod", "zero"]
-    assert "Methods compared" in (out / "report.html").read_text()
-    assert names(tmp_path) == {"out"}
+    assert "Methods compared" in Path("out/report.html").read_text()
+    assert names() == {"out"}
 
 
 def test_without_known_classes_the_numbers_are_agreement_and_ours_has_none(tables):
@@ -58,13 +58,13 @@ def test_the_mixture_has_the_reference_of_the_table():
     np.testing.assert_allclose(model.reference_, np.nanmin(X, axis=0))
 
 
-def test_the_demo_names_only_files_that_stay(tmp_path):
-    done = do("demo", "-o", "shown", cwd=tmp_path)
+def test_the_demo_names_only_files_that_stay():
+    done = do("demo", "-o", "shown")
     assert "mnarkmeans-new" not in done.out + done.err  # the folder it was written in at first
     for name in ("report.html", "summary.json"):
-        assert "mnarkmeans-new" not in (tmp_path / "shown" / name).read_text()
-    assert "<h1>mnarkmeans demo" in (tmp_path / "shown" / "report.html").read_text()
-    assert names(tmp_path) == {"shown"}
+        assert "mnarkmeans-new" not in Path(f"shown/{name}").read_text()
+    assert "<h1>mnarkmeans demo" in Path("shown/report.html").read_text()
+    assert names() == {"shown"}
 
 
 def test_a_method_that_is_not_installed_is_named_with_the_command():
