@@ -563,9 +563,9 @@ def merged_groups_and_statistics(folder):
     lines = [[None, *(heads[i // 6] if i % 6 == 0 else None for i in range(24))]]
     lines += [["Protein", *(f"r{i % 6 + 1}" for i in range(24)), "Mean", "CV [%]", "p-value"]]
     for j, values in enumerate(x[order].T):
-        statistics = [np.nanmean(values), rng.uniform(5, 90), rng.random()]
         cells = [None if np.isnan(value) else value for value in values]
-        lines.append([f"prot {j}", *cells, *statistics])
+        mean = np.mean([cell for cell in cells if cell] or [0.0])
+        lines.append([f"prot {j}", *cells, mean, rng.uniform(5, 90), rng.random()])
     workbook(folder / "groups.xlsx", ["B1:G1", "H1:M1", "N1:S1", "T1:Y1"], Sheet=lines)
     return "groups.xlsx", group[order], "--transpose --drop Mean --drop p-value --log2"
 

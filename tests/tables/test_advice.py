@@ -68,6 +68,9 @@ def test_names_suggest_which_columns_are_samples():
     assert suggested(frame, columns="Intensity *", transpose=True, drop_rows="Reverse=+") == {}
     # Whoever names the columns and does not transpose clusters the rows: they are centred.
     assert suggested(frame, columns="LFQ intensity *") == {"center_rows": True} | decoys
+    frame[names] = 2.0 ** (3 * frame[names] - 50)
+    found = suggested(frame, columns="LFQ intensity *")
+    assert found == {"center_rows": True, "log2": True} | decoys
     known = frame_of(np.column_stack([RNG.normal(size=9), np.arange(9) % 3]), ["a", "Group"])
     assert suggested(known) == {"drop": ("Group",)}
     compounds = frame_of(RNG.normal(size=(6, 4)), ["m/z", "s1", "s2", "s3"], id_name="Compound")

@@ -4,11 +4,11 @@ import shlex
 
 import numpy as np
 import pytest
-from lab_files import LAB_FILES, samples, seen_above, written
+from lab_files import LAB_FILES, samples
 from sklearn.metrics import adjusted_rand_score
 
 from mnarkmeans import MNARKMeans, read_table
-from mnarkmeans.tables import Preparation, TableError, advise
+from mnarkmeans.tables import TableError, advise
 
 
 def groups_of(advice, k):
@@ -45,6 +45,12 @@ def test_columns_of_a_known_program_are_certain_advice(tmp_path):
     advice = read_table(tmp_path / file).advise()
     assert [one.typed() for one in advice.certain] == ['--columns "LFQ intensity *"', "--transpose"]
     assert advice.table.shape[0] == 24
+    sheet, *_ = LAB_FILES["merged_groups_and_statistics"](tmp_path)
+    for options in ({}, {"transpose": True}):
+        advice = read_table(tmp_path / sheet, **options).advise()
+        assert advice.options.drop == ("Mean", "CV [%]", "p-value")
+        assert len(advice.table.ids) == 24
+    assert [one.typed() for one in advice.certain] == ['--drop Mean --drop "CV [%]" --drop p-value']
     plain, _ = LAB_FILES["below_limit"](tmp_path)
     assert read_table(tmp_path / plain).advise().certain == []
     for pattern, message in (
@@ -53,21 +59,6 @@ def test_columns_of_a_known_program_are_certain_advice(tmp_path):
     ):
         with pytest.raises(TableError, match=message):
             read_table(tmp_path / file, columns=pattern)
-
-
-def test_statistics_beside_samples_are_left_out_of_a_transposed_table(tmp_path):
-    rng, _, log2 = samples(31, 18, 80)
-    values = np.where(seen_above(rng, log2, 21.5), 2**log2, np.nan).T
-    before = {"Protein": [f"prot {j}" for j in range(80)]}
-    statistics = {name: rng.random(80) for name in ("Mean", "CV [%]", "p-value", "log2 FC")}
-    written(tmp_path, "t.csv", None, values, "S{:02d}", "", before, statistics)
-    for options in ({}, {"transpose": True}):
-        advice = read_table(tmp_path / "t.csv", **options).advise()
-        assert advice.options.drop == tuple(statistics)
-        assert list(advice.table.ids) == [f"S{i:02d}" for i in range(18)]
-    assert [one.typed() for one in advice.certain] == [
-        '--drop Mean --drop "CV [%]" --drop p-value --drop "log2 FC"'
-    ]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -92,22 +83,3 @@ def test_the_same_h5ad_gives_the_same_labels_by_every_way_in(tmp_path):
         labels = MNARKMeans(3, lam=1.0, reference=0.0, random_state=0).fit(table.values).labels_
         assert adjusted_rand_score(adata.obs["mnar_kmeans"].astype(int), labels) == 1.0
     assert read_table(tmp_path / "t.h5ad", columns="g*").shape == (60, 120)
-
-
-def test_proteins_are_clustered_by_their_profile_over_the_samples(tmp_path):
-    """Six shapes of profiles, intensities over decades: only centred rows show the shapes."""
-    rng = np.random.default_rng(5)
-    shape = np.arange(120) % 3
-    profile = 2.0 * np.array([[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 1.0]])
-    log2 = rng.normal(24, 3, (120, 1)) + profile[shape].repeat(2, axis=1)
-    log2 += rng.normal(0, 0.3, log2.shape)
-    log2[rng.random(log2.shape) < 0.1] = np.nan
-    before = {"Protein IDs": [f"P{10000 + j}" for j in range(120)]}
-    columns = "LFQ intensity {}"
-    written(tmp_path, "t.txt", None, 2**log2, columns, "", before, {"Peptides": 3})
-    advice = read_table(tmp_path / "t.txt", columns="LFQ intensity *").advise()
-    assert not advice.options.transpose
-    assert not advice.certain
-    assert advice.preparation == Preparation(log2=True, center_rows=True)
-    assert "--center-rows" in advice.command()
-    assert adjusted_rand_score(shape, groups_of(advice, 3)) >= 0.9
