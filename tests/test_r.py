@@ -61,6 +61,6 @@ def test_the_page_for_r_users_prints_what_it_shows(rscript, tmp_path):
         assert got == lines(found["shown"] or ""), found["code"]
 
 
-def lines(text: str) -> list[str]:
+def lines(text):
     """Without the spaces at their ends, of which R prints some."""
     return [line.rstrip() for line in text.strip().splitlines() if line.strip()]

@@ -51,14 +51,11 @@ def test_every_preparation_can_be_undone_and_stored(steps, sparse):
         np.testing.assert_allclose(np.nanmean(dense(X), axis=1), 0, atol=1e-12)
         if steps.get("zscore_rows"):
             np.testing.assert_allclose(np.nanstd(dense(X), axis=1), 1)
-
-
-def test_a_row_without_values_is_undone_as_one_of_mean_0():
-    for steps in ({"center_rows": True}, {"zscore_rows": True}):
-        table = table_of(np.vstack([VALUES, np.full(3, np.nan)]))
+    if len(steps) == 1:  # a row without values is undone as one of mean 0
+        table = table_of(np.vstack([values, np.full(5, np.nan)]), sparse=sparse)
         fitted, table, X = Preparation(**steps).fit_apply(table)
-        assert np.isnan(X[3]).all()
-        np.testing.assert_array_equal(fitted.undo(np.full((4, 3), 0.25), table)[3], 0.25)
+        assert np.isnan(dense(X)[6]).all()
+        np.testing.assert_array_equal(fitted.undo(np.full((7, 5), 0.25), table)[6], 0.25)
 
 
 def test_damaged_or_contradictory_preparations_are_refused():
