@@ -16,7 +16,6 @@ import socket
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -222,23 +221,10 @@ def remove_leftovers() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def serve(port: int = 0, *, browser: bool = True, say: Callable[[str], None] = print) -> None:
-    """Run the app until Ctrl-C.
+def serve(port: int = 0, *, browser: bool = True) -> None:
+    """Run the app until Ctrl-C, on a port of 127.0.0.1; 0 picks a free one.
 
-    Parameters
-    ----------
-    port : int, default=0
-        Port on 127.0.0.1; 0 picks a free one.
-    browser : bool, default=True
-        Open the page in the browser.
-    say : callable
-        Takes the line with the address.
-
-    Examples
-    --------
-    >>> from mnarkmeans.app import serve
-    >>> serve(browser=False)  # doctest: +SKIP
-    http://127.0.0.1:40361/cyLowsoDA4ES7ztZR6eOMw/
+    The address is printed and, with `browser`, opened.
     """
     remove_leftovers()
     with socket.socket() as listening:
@@ -258,7 +244,7 @@ def serve(port: int = 0, *, browser: bool = True, say: Callable[[str], None] = p
             server_header=False,
         )  # fmt: skip
         try:
-            say(address)
+            print(address, flush=True)
             if browser:
                 threading.Timer(0.5, webbrowser.open, (address,)).start()
             with contextlib.suppress(KeyboardInterrupt):

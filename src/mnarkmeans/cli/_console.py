@@ -156,10 +156,10 @@ def in_options(text: str) -> str:
     >>> in_options("n_samples=3 usable rows should be >= n_clusters=8. Check missing_values.")
     '3 usable rows should be >= -k 8. Check --missing-value.'
     """
-    text = _VALUE.sub(lambda found: f"{OPTIONS[found[1]]} {found[3]}", text)
+    text = _VALUE.sub(lambda match: f"{OPTIONS[match[1]]} {match[3]}", text)
     for name, words in _VERBS.items():
         text = text.replace(name, words)
-    return _NAME.sub(lambda found: OPTIONS[found[1]], text)
+    return _NAME.sub(lambda match: OPTIONS[match[1]], text)
 
 
 @contextmanager

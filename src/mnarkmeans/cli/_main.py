@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._model_files import ModelFileError
 from .._versions import show_versions
 from ..tables import TableError
 from ._console import UserError, print_error
@@ -68,7 +69,7 @@ def run(arguments: list[str]) -> int:
     code, sentence = 2, ""
     try:
         return _run(arguments)
-    except (UserError, ImportError) as error:
+    except (UserError, ModelFileError, ImportError) as error:
         sentence = str(error)
     except TableError as error:
         sentence = error.command_line

@@ -22,4 +22,4 @@ def app(page: AppOptions) -> None:
     from ..app import serve
 
     with estimator_errors():
-        serve(page.port, browser=page.browser, say=lambda address: print(address, flush=True))
+        serve(page.port, browser=page.browser)

@@ -63,7 +63,7 @@ class CompareOptions:
         for name in (*wanted, *unwanted):
             if name not in WORDS:
                 raise unknown_name("method", name, WORDS)
-        return [name for name in wanted or WORDS if name not in unwanted]
+        return [name for name in dict.fromkeys(wanted or WORDS) if name not in unwanted]
 
 
 def compare(

@@ -75,14 +75,13 @@ def diagnose(output: OptionalFolderOptions, source: SourceOptions) -> None:
 def _next_step(command: str, advice: Advice) -> str:
     """The command to run, and the reason for each option."""
     lines = ["The command for this table:", "", f"  {command}", ""]
-    lines += [f"- {suggestion}" for suggestion in advice.suggestions]
     if advice.suggestions:
-        lines.append(
+        lines += [f"- {suggestion}" for suggestion in advice.suggestions]
+        lines += [
             "- The figures above describe the table read and prepared in this way; leave out "
-            "options that do not apply to yours."
-        )
-    if lines[-1]:
-        lines.append("")
+            "options that do not apply to yours.",
+            "",
+        ]
     lines.append("If you know the number of clusters, use fit -k NUMBER instead of select.")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .. import MNARMixture
-from .._model_files import ARRAYS_NAME, JSON_NAME, ModelFileError, SavedModel, load_model
+from .._model_files import ARRAYS_NAME, JSON_NAME, SavedModel, load_model
 from ..metrics import confidence
 from ..tables import Preparation, ReadOptions, Table, read_table
 from ..tables._table import counted
@@ -56,10 +56,7 @@ def claimed_output(use: ModelOptions) -> AbstractContextManager[Claim]:
 
 def open_table(console: Console, use: ModelOptions) -> tuple[SavedModel, Table, Preparation]:
     """The model, the table with the model's features, and how to prepare it."""
-    try:
-        saved = load_model(use.model)
-    except ModelFileError as error:
-        raise UserError(str(error)) from error
+    saved = load_model(use.model)
     features = saved.feature_names
     preparation = Preparation.from_dict(saved.extra.get("preparation") or {}, features)
     remembered = ReadOptions.from_dict(saved.extra.get("reading") or {}).for_new_file(use.data)
