@@ -44,10 +44,10 @@ def cells_of_estimator(estimator: Any, X: Any) -> Cells:
 class ClustersDisplay:
     """A two-dimensional picture of the rows: the plane of their main directions, or UMAP.
 
-    The labels only give the colours: where a row lies follows from its values and from which are
-    missing (the loss of the model with a plane instead of centres), so clusters that are not in
-    the data do not show. A row with few values lies near the middle. Rows of low confidence are
-    faint.
+    The labels only give the colours. The position of a row depends on its values and on which are
+    missing (the loss of the model with a plane instead of centres), so the picture shows no
+    clusters that are not in the data. A row with few values lies near the middle. Rows of low
+    confidence are faint.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class CentersDisplay:
     ) -> CentersDisplay:
         """Draw the observed means of rows X (NaN missing) with given labels.
 
-        The reference stands where a cluster observes nothing of a feature.
+        A cluster without any observed value of a feature has the reference there.
         """
         cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
         if feature_names is None:

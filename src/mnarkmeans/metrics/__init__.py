@@ -1,4 +1,4 @@
-"""Scores: against the truth, or by themselves for data with missing values.
+"""How good clusters are: against the truth, or from data with missing values alone.
 
 _quality      errors when the truth is known; silhouettes and other indices
 _verdict      separate groups or slices of one continuum, and how sure each row is

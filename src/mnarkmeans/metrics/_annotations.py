@@ -5,7 +5,7 @@ nested adjusted mutual information over the smaller of the two entropies: 1 wher
        refinement of the other, 0 what chance gives
 p      of the chi-squared test of independence
 
-A clustering may split every batch in two and still be the batches: that is why `nested` warns.
+`nested` decides about warnings, because clusters that split every batch in two still follow it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from .._io import plain
 
 MOST_GROUPS = 30
 UNKNOWN = {"", "None", "nan", "<NA>", "NaT"}
-FEW_VALUES = 12  # a number with no more is a name of a group
-WARNS, LEVEL = 0.5, 0.01  # half of what could be shared; p
+FEW_VALUES = 12  # numbers with no more different values name groups
+WARNS, LEVEL = (
+    0.5,
+    0.01,
+)  # from which `nested`, and below which p, the clusters follow an annotation
 
 
 class Agreement(NamedTuple):
@@ -35,7 +38,7 @@ class Agreement(NamedTuple):
     numbers: np.ndarray | None  # where the values are numbers; their groups are quarters
     counts: np.ndarray  # (clusters, groups) rows
     ari: float  # of the rows that are known; NaN where there is one group
-    nested: float  # NaN, as p, where the values are names of rows or all the same
+    nested: float  # NaN, as p, where the values are all the same, or nearly all different
     p: float
 
     @property
@@ -108,13 +111,13 @@ def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
 
 
 def p_of_independence(one: np.ndarray, two: np.ndarray) -> float:
-    """Of two partitions, by the chi-squared test; 1 where either has one part."""
+    """The p-value of the chi-squared test of two partitions; 1 if either has one part only."""
     counts = contingency_matrix(one, two)
     return float(chi2_contingency(counts).pvalue) if min(counts.shape) > 1 else 1.0
 
 
 def _as_numbers(values: np.ndarray, known: np.ndarray) -> np.ndarray | None:
-    """Floats with NaN where unknown, if all are numbers and of many values."""
+    """Floats with NaN where unknown, if all are numbers and many are different."""
     try:
         numbers = np.array([float(v) if k else np.nan for v, k in zip(values, known, strict=True)])
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Which features make a cluster, with missing values taken into account.
+"""Which features distinguish a cluster, with missing values taken into account.
 
-A row says two things of a feature: whether it was observed, and if so, its value. With q1, q0 the
-observed shares inside and outside the cluster (n1 and n0 rows), m1, m0 the means and s^2 the pooled
-variance of what was observed (c1 and c0 values, f = c1 + c0 - 2 degrees of freedom):
+A row says two things about a feature: whether it was observed and, if so, its value. With q1 and
+q0 the observed shares inside and outside the cluster (n1 and n0 rows), m1 and m0 the means and s^2
+the pooled variance of the observed values (c1 and c0 of them, f = c1 + c0 - 2 degrees of freedom):
 
     s~^2 = (f0 s0^2 + f s^2) / (f0 + f)                moderated variance
     d = (m1 - m0) / s~                                 values: standard error (1/c1 + 1/c0)^1/2
@@ -14,9 +14,9 @@ two values that happen to agree do not make a marker. d and h are Cohen's effect
 
 A feature is listed where permuted labels would hardly list it: each of up to 99 permutations has at
 most 5 % as many features that far from 0. (Of correlated features a permutation may list all or
-none, so that a mean over permutations would not do.) Listed ones are ordered by the limit of the
-interval nearer to 0: few values, a wide interval, a low rank. The clusters were made from these
-very numbers, so there is no p-value to be had.
+none, so that a mean over permutations would not do.) They are ordered by the end of the interval
+nearer to 0, so that features with few values rank low. There is no p-value, because the clusters
+were made from the same numbers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def cluster_markers(
     feature_names: Any = None,
     missing_values: float = np.nan,
 ) -> Markers:
-    """The features that make each cluster: how it differs from all other rows.
+    """The features that distinguish each cluster from all other rows.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def cluster_markers(
     labels : array-like of shape (n_samples,), or a fitted model
         Cluster of each row. A model labels the rows itself, and says how missing values are marked.
     top : int, default=None
-        The most features of each cluster; None for all.
+        Maximum number of features of each cluster; None for all.
     feature_names : sequence of str, default=None
         None for those of a data frame, or x0, x1, ...
     missing_values : float, default=nan
@@ -99,12 +99,12 @@ def cluster_markers(
         ``low``, ``high`` (its 95% interval), ``direction`` ("higher", "lower", "seen more often",
         "seen less often"), ``mean_inside``, ``mean_outside`` (of observed values),
         ``observed_inside``, ``observed_outside`` (shares). Features that permuted labels would list
-        as well are left out; one cluster has nothing to be compared with, and no markers.
+        as well are left out. A single cluster has no markers.
 
     Notes
     -----
-    The effect describes the clusters that were found. It is no test: the same numbers made the
-    clusters.
+    The effect describes the clusters that were found. It is not a test, because the clusters were
+    made from the same numbers.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def find_markers(X: Any, labels: np.ndarray, k: int) -> Markers:
 
 
 def strongest(markers: Markers, most: int | None) -> Markers:
-    """At most so many of each cluster; all for None."""
+    """The first `most` markers of each cluster, or all for None."""
     kept = markers.rank <= (most or np.inf)
     return Markers(**{name: values[kept] for name, values in markers.items()})
 

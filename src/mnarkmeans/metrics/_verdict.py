@@ -99,7 +99,7 @@ class Verdict:
         rows to be tested are in none.
     pairs : list of Pair
     agreement : ndarray of shape (n_clusters,)
-        Of each cluster, how much is found again by fits to other rows (Jaccard similarity).
+        Jaccard similarity of each cluster with the one found again by fits to other rows.
     confidence : ndarray of shape (n_samples,)
         Probability that a row belongs to its cluster; NaN where nothing can be said.
     noise, odds : ndarrays of shape (n_clusters, n_clusters)
@@ -153,7 +153,7 @@ def verdict(
     Parameters
     ----------
     X : array-like or CSR/CSC matrix of shape (n_samples, n_features)
-        The rows the model was fitted on, missing values allowed. Of many, a random sample is used.
+        The rows the model was fitted on; of a large table a random sample is used.
     model : fitted MNARKMeans, MNARKMeansCV or MiniBatchMNARKMeans
     random_state : int, default=0
     progress : callable, default=None
@@ -223,7 +223,7 @@ def verdict(
 
 
 def _held_out(rows: Rows, model: Any, rng: Any, progress: Any) -> tuple[np.ndarray, ...]:
-    """Rows as centres fitted to other rows see them, with clusters numbered as the model's.
+    """Labels and distances of rows by centres fitted to other rows, numbered as the model's.
 
     The label (n,) by a fit of fresh starts; labels (n, 2) by each of two halves of the features;
     d (2, n, k) and D (2, n, k, k) of observed values alone, and with missing values as in the loss.
@@ -401,9 +401,9 @@ def _two_normals(L: np.ndarray, D: np.ndarray) -> tuple[float, float]:
 def confidence(X: Any, model: Any, *, noise: Any = None, odds: Any = None) -> np.ndarray:
     """Probability that a row belongs to its cluster; NaN where nothing can be said.
 
-    A mixture gives its own probabilities. Of k-means, those of new rows need ``noise`` and ``odds``
-    of the `Verdict` of the rows it was fitted on; without them `X` are those rows, and are judged
-    first. NaN for rows of clusters that are not separate from the others.
+    A mixture gives its own probabilities. For new rows of a k-means model, give ``noise`` and
+    ``odds`` of its `Verdict`; without them X must be the rows it was fitted on, and the verdict is
+    computed first. Rows of clusters that are not separate from the others have NaN.
 
     Examples
     --------
