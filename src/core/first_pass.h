@@ -230,21 +230,14 @@ int32_t first_pass(const Table& table, FirstPass& out, Control& control) {
 
 // --- filled rows ------------------------------------------------------------------------------
 
-// OUT out: a register of entries, gaps filled. Returns how many.
-INLINE Index fill_some(const double* at, double missing, const double* fill, double* out) {
-    Doubles x = load<Doubles>(at);
-    store(out, (x == x) & (x != missing) ? x : load<Doubles>(fill));
-    return HALF;
-}
-INLINE Index fill_some(const float* at, double missing, const float* fill, float* out) {
+// OUT out: a register of entries, gaps filled.
+INLINE void fill_register(const float* at, double missing, const float* fill, float* out) {
     Floats x = load<Floats>(at);
     store(out, (x == x) & (x != float(missing)) ? x : load<Floats>(fill));
-    return WIDTH;
 }
-INLINE Index fill_some(const float* at, double missing, const double* fill, double* out) {
+template <class T> INLINE void fill_register(const T* at, double missing, const double* fill, double* out) {
     Doubles x = load_doubles(at);
     store(out, (x == x) & (x != missing) ? x : load<Doubles>(fill));
-    return HALF;
 }
 
 // OUT out (p,), `step` apart: row i, its gaps filled from fill (p,).
@@ -252,8 +245,9 @@ template <class T, class To>
 INLINE void fill_row(const Dense<T>& rows, Index i, const To* fill, To* out, Index step = 1) {
     const T* at = rows.values + i * rows.row_stride;
     Index j = 0;
-    if (rows.is_contiguous() && step == 1)
-        while (j + WIDTH <= rows.p) j += fill_some(at + j, rows.missing, fill + j, out + j);
+    constexpr Index entries = sizeof(Doubles) / sizeof(To);  // of a register
+    for (; rows.is_contiguous() && step == 1 && j + entries <= rows.p; j += entries)
+        fill_register(at + j, rows.missing, fill + j, out + j);
     for (; j < rows.p; ++j) {
         T x = at[j * rows.column_stride];
         out[j * step] = rows.is_gap(x) ? fill[j] : To(x);

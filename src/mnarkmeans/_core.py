@@ -305,13 +305,10 @@ def check_numbers(numbers, limit: int) -> np.ndarray:
     """
     numbers = np.ascontiguousarray(numbers)
     if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
-        raise TypeError(
-            f"the core takes a list of whole numbers; got {numbers.dtype} of shape {numbers.shape}"
-        )
-    numbers = numbers.astype(np.int64, copy=False)
+        raise TypeError(f"the core takes a list of whole numbers; got {numbers!r:.80}")
     if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
         raise IndexError(f"numbers must be from 0 to {limit - 1}")
-    return numbers
+    return numbers.astype(np.int64, copy=False)
 
 
 def check_labels(labels: np.ndarray, n: int, k: int) -> np.ndarray:
@@ -405,7 +402,7 @@ class Starts(structs.Starts):
             np.zeros(count, np.uint64), max_iter, tol, *weights,
         )  # fmt: skip
 
-    def centers(self, which: np.ndarray) -> Centers:
+    def centers(self, which: Any) -> Centers:
         """The centres of some of the starts as they are now."""
         return Centers(self.mu[which], self.lam[which], self.reference, self.shift)
 
@@ -439,7 +436,7 @@ def impute(table: Table, mu: np.ndarray, labels: np.ndarray, threads: int) -> np
 
 
 def pass_(
-    table: Table, starts: Starts, active: np.ndarray, *, fresh: bool, bounds: Any, threads: int
+    table: Table, starts: Starts, active: Any, *, fresh: bool, bounds: Any, threads: int
 ) -> tuple[int, float]:
     """One assignment pass for the active starts; INOUT starts.labels and starts.stats.
 
@@ -511,7 +508,7 @@ def distances(table: Table, centers: Centers, dtype, threads: int, *, roots: boo
 
 def relocate_empty(table: Table, starts: Starts, r: int, bounds: Any, threads: int) -> None:
     """Relocate the empty clusters of start r to its costliest rows. INOUT labels, stats."""
-    centers = starts.centers(np.array([r]))
+    centers = starts.centers([r])
     stats = Stats(*(values[r : r + 1] for values in starts.stats))
     labels = check_labels(starts.labels[r], table.n, centers.k)
     fields = _fields_of(bounds, table.n, centers.k)
@@ -532,7 +529,7 @@ def choose_relocated(costs: np.ndarray, labels: np.ndarray, members: np.ndarray)
     return rows
 
 
-def update(starts: Starts, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def update(starts: Starts, active: Any) -> tuple[np.ndarray, np.ndarray]:
     """New centres of the active starts; their losses, and which of these lost too many digits."""
     active = check_numbers(active, starts.count)
     losses, inexact = np.empty(len(active)), np.empty(len(active), np.bool_)

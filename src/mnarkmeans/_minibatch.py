@@ -27,7 +27,6 @@ SAMPLE = 3  # the starts are tried on a sample of this many batches
 TRIAL: dict[str, Any] = {"max_iter": 300, "tol": 1e-4}  # how they are tried
 QUIET_BATCHES = 3  # in a row, before the fit ends
 BATCHES_TO_PROVE = 10  # in which a centre may find rows before it is moved
-ONLY = np.zeros(1, np.int64)  # the number of the only start
 
 
 @dataclass(repr=False, eq=False)
@@ -179,11 +178,11 @@ feature_names_in_
             state.mu, state.lam, state.reference, state.shift,
             n_rows=batch.n_rows, weights=batch.summary.total_weight,
         )  # fmt: skip
-        core.pass_(batch.table, before, ONLY, fresh=True, bounds=None, threads=threads)
+        core.pass_(batch.table, before, [0], fresh=True, bounds=None, threads=threads)
         self.labels_, costs = before.labels[0], np.empty(batch.n_rows)
-        loss = core.loss_of(batch.table, before.centers(ONLY), self.labels_, threads, costs)
+        loss = core.loss_of(batch.table, before.centers([0]), self.labels_, threads, costs)
         state.stats.add(before.stats)
-        core.update(state, ONLY)
+        core.update(state, [0])
         sizes, moves = before.stats.sizes[0], np.sum((state.mu - before.mu)[0] ** 2, axis=1)
         self._reassign(batch, costs)
         self.cluster_centers_ = state.mu[0].astype(self._dtype)

@@ -141,7 +141,7 @@ class InMemory:
 
     def loss_of(self, starts: Starts, r: int) -> float:
         """The loss of start r's partition at its new centres, by direct differences."""
-        centers = starts.centers(np.array([r]))
+        centers = starts.centers([r])
         return core.loss_of(self.table, centers, starts.labels[r], self.threads)
 
 
@@ -313,9 +313,9 @@ def centers_of_partition(
 ) -> np.ndarray:
     """(k, p); the mean of all rows where a cluster has no value and there is no penalty."""
     means, lam = np.tile(observed.means, (1, k, 1)), penalties(lam, 1, observed.n_features)
-    start, only = Starts(means, lam, observed.reference, observed.means), np.zeros(1, int)
-    core.add_rows(observed.table, start.centers(only), labels, start.stats, threads)
-    core.update(start, only)
+    start = Starts(means, lam, observed.reference, observed.means)
+    core.add_rows(observed.table, start.centers([0]), labels, start.stats, threads)
+    core.update(start, [0])
     return start.mu[0]
 
 
@@ -349,8 +349,8 @@ def with_component_start(
         return centers
     plane = Observed.of(scores, sample.weights, np.zeros(scores.shape[1]), threads=threads)
     rng = np.random.RandomState(0)
-    begun = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
-    results = run_starts(plane, begun, 0.0, max_iter=100, tol=1e-4, threads=threads)
+    starts = k_means_plus_plus(plane, STARTS_IN_COMPONENTS, k, rng, threads)
+    results = run_starts(plane, starts, 0.0, max_iter=100, tol=1e-4, threads=threads)
     labels = finish(plane, results.centers[results.best], 0.0, threads)[0]
     last = centers_of_partition(sample, labels, k, penalty, threads)
     return np.concatenate([centers[:-1], last[None]])

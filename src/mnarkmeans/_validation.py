@@ -48,11 +48,6 @@ def observe(
 
 # --- tables ---------------------------------------------------------------------------------------
 
-ADVICE_ON_TEXT = (
-    "Encode text columns as numbers or leave them out; mark missing values as NaN (or None), "
-    "or pass their code as missing_values."
-)
-
 
 def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """A 2-d float array (not copied if it was one) or a CSR matrix, names and width checked.
@@ -75,7 +70,10 @@ def check_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -
         text = _first_text(X)
         if text is None:
             raise
-        raise ValueError(f"The table must hold numbers only: {text}. {ADVICE_ON_TEXT}") from error
+        raise ValueError(
+            f"The table must hold numbers only: {text}. Encode text columns as numbers or leave "
+            "them out; mark missing values as NaN (or None), or pass their code as missing_values."
+        ) from error
 
 
 def values_with_nan(X: Any, missing_values: Any = np.nan) -> Any:
@@ -141,7 +139,7 @@ MAX_FEATURES = 2**31 - 1  # of a sparse table, whose indices have 32 bits
 
 
 def _canonical(X):
-    """A CSR matrix with sorted indices of 32 bits, each once; values are copied if they must be."""
+    """A CSR matrix with sorted indices of 32 bits, each once; copied only if it has to be."""
     if X.shape[1] > MAX_FEATURES:
         raise ValueError(f"A sparse table may have {MAX_FEATURES} features; got {X.shape[1]}.")
     try:
@@ -157,7 +155,7 @@ def _canonical(X):
 
 
 def _without_gaps(X, missing: float):
-    """Without the stored entries that are NaN or ``missing``."""
+    """A CSR matrix without the stored entries that are NaN or ``missing``."""
     keep = seen_in(X.data, missing)
     counts = np.concatenate([[0], np.cumsum(keep)])
     return sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
@@ -364,11 +362,11 @@ def _far_reference(summary: Summary, estimator: Any, reference: np.ndarray) -> I
         )
 
 
-def _listed(features: np.ndarray, estimator: Any, limit: int = 5) -> str:
-    """The first few features by name, or by number."""
+def _listed(features: np.ndarray, estimator: Any) -> str:
+    """The first five features by name, or by number."""
     names = getattr(estimator, "feature_names_in_", None)
-    shown = ", ".join(str(f if names is None else names[f]) for f in features[:limit])
-    return shown + (", ..." if len(features) > limit else "")
+    shown = ", ".join(str(j if names is None else names[j]) for j in features[:5])
+    return shown + (", ..." if len(features) > 5 else "")
 
 
 def _is_code(X: Any, j: int, code: float) -> bool:
@@ -520,10 +518,8 @@ def check_init_centers(
     name, number = names
     centers = check_numbers(name, init)
     if centers.shape != (n_clusters, n_features):
-        raise ValueError(
-            f"{name} must have shape ({number}={n_clusters}, n_features={n_features}); "
-            f"got {centers.shape}."
-        )
+        wanted = f"({number}={n_clusters}, n_features={n_features})"
+        raise ValueError(f"{name} must have shape {wanted}; got {centers.shape}.")
     if not np.isfinite(centers).all():
         raise ValueError(f"{name} must be finite: starting centres may not have missing values.")
     return centers

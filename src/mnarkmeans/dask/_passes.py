@@ -1,4 +1,4 @@
-"""What is done to each block: Lloyd's loop, k-means||, and the judgement of the final centres.
+"""What is done to each block: Lloyd's loop, k-means||, and the loss at the final centres.
 
     step       the centres of the active starts -> S, C, N of the block
     costly     the centres of a start -> rows that could fill an empty cluster
@@ -53,33 +53,26 @@ class Partition(NamedTuple):
 def step(
     block: Block, first: int, starts: Partition, active: np.ndarray, n_starts: int, fresh: bool
 ) -> tuple[Any, ...]:
-    """The sums of the active starts, and the largest |x - shift|^2 of a row that changed cluster.
+    """The sums of the active starts, and the largest |x - shift|^2 of a row that changed cluster
+    (added up over blocks, it is no less than that of the whole table).
 
-    A block that has been here before only looks at rows that may change clusters, and moves those
+    A block that has been here before only compares rows that may change clusters, and moves those
     that do: it does what the whole table does in memory.
     """
-    known = block.cache.pop("partition", None)  # no other pass may find it half done
-    if known is not None:
-        rows, kept = known
-    else:
-        _, k, p = starts.mu.shape
+    rows, kept = block.cache.pop("partition", (None, None))  # no other pass may find it half done
+    if rows is None:
+        (_, k, p), fresh = starts.mu.shape, True
         rows = InMemory(block.table(first), k, threads=1)
-        kept = core.Starts(
-            np.zeros((n_starts, k, p)), np.zeros((n_starts, p)), starts.reference, starts.shift,
-            n_rows=block.n_rows,
-        )  # fmt: skip
+        mu, lam = np.zeros((n_starts, k, p)), np.zeros((n_starts, p))
+        kept = core.Starts(mu, lam, starts.reference, starts.shift, n_rows=block.n_rows)
     kept.mu[active], kept.lam[active] = starts.mu, starts.lam
-    largest = rows.pass_(kept, active, fresh or known is None)
+    largest = rows.pass_(kept, active, fresh)
     block.cache["partition"] = rows, kept
     return *(values[active] for values in kept.stats), largest
 
 
 def add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(map(sum, zip(*parts, strict=True)))
-
-
-def merge_steps(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return *add(parts)[:-1], max(part[-1] for part in parts)
 
 
 def add_up(block: Block, first: int, partition: Partition) -> core.Stats:
@@ -135,7 +128,7 @@ class BlockRows:
         self._partitions = {
             int(r): sent._replace(mu=sent.mu[[a]], lam=sent.lam[[a]]) for a, r in enumerate(active)
         }
-        *stats, largest = self.blocks.reduce(step, merge_steps, sent, active, len(starts.mu), fresh)
+        *stats, largest = self.blocks.reduce(step, add, sent, active, len(starts.mu), fresh)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[active] = new
         return largest
