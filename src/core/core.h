@@ -158,9 +158,8 @@ struct Kernels {  // what every instruction set offers
     int32_t (*first_pass)(const Table&, FirstPass&, Control&);
     // Rows `rows` (m,) with their gaps filled from fill (p,): out (m, p).
     int32_t (*fill_rows)(const Table&, const Index* rows, Index m, const double* fill, double* out);
-    // Gaps filled from the centres mu (k, p) by label: out (n, p) of the table's own type.
-    int32_t (*impute)(const Table&, const double* mu, const Label* labels, void* out,
-                      Index out_row_stride, Control&);
+    // Gaps filled from the centres mu (k, p) by label: out (n, p) of the table's type.
+    int32_t (*impute)(const Table&, const double* mu, Index k, const Label* labels, void* out, Control&);
     int32_t (*pass)(const Table&, const Centers&, Pass&, const Stats&, Control&);
     // Labels (G, n) by the plain loop of direct differences, which every fast way has to equal.
     int32_t (*assign_plain)(const Table&, const Centers&, Label* labels, Control&);

@@ -240,22 +240,22 @@ template <class T> INLINE void fill_register(const T* at, double missing, const 
     store(out, (x == x) & (x != missing) ? x : load<Doubles>(fill));
 }
 
-// OUT out (p,), `step` apart: row i, its gaps filled from fill (p,).
+// OUT out (p,): row i, its gaps filled from fill (p,).
 template <class T, class To>
-INLINE void fill_row(const Dense<T>& rows, Index i, const To* fill, To* out, Index step = 1) {
+INLINE void fill_row(const Dense<T>& rows, Index i, const To* fill, To* out) {
     const T* at = rows.values + i * rows.row_stride;
     Index j = 0;
     constexpr Index entries = sizeof(Doubles) / sizeof(To);  // of a register
-    for (; rows.is_contiguous() && step == 1 && j + entries <= rows.p; j += entries)
+    for (; rows.is_contiguous() && j + entries <= rows.p; j += entries)
         fill_register(at + j, rows.missing, fill + j, out + j);
     for (; j < rows.p; ++j) {
         T x = at[j * rows.column_stride];
-        out[j * step] = rows.is_gap(x) ? fill[j] : To(x);
+        out[j] = rows.is_gap(x) ? fill[j] : To(x);
     }
 }
 
 template <class T, class To>
-INLINE void fill_row(const Sparse<T>& rows, Index i, const To* fill, To* out, Index = 1) {
+INLINE void fill_row(const Sparse<T>& rows, Index i, const To* fill, To* out) {
     memcpy(out, fill, sizeof(To) * rows.p);
     for (Index e = rows.starts[i]; e < rows.starts[i + 1]; ++e) out[rows.indices[e]] = rows.values[e];
 }
@@ -267,31 +267,26 @@ int32_t fill_rows(const Table& table, const Index* rows, Index m, const double* 
     });
 }
 
-// OUT out (n, p) of the table's own type: gaps filled from the centres mu (k, p) by label. `out` may
-// be the table itself.
+// OUT out (n, p) of the table's type: gaps filled from the centres mu (k, p) by label.
 template <class Rows>
-int32_t impute_as(const Rows& rows, const Table& table, const double* mu, const Label* labels,
-                  void* out, Index out_row_stride, Control& control) {
+int32_t impute_rows(const Rows& rows, const Table& table, const double* mu, Index k, const Label* labels,
+                    void* out, Control& control) {
     using T = typename Rows::Value;
-    Index p = table.p, k = 0;
-    for (Index i = 0; i < table.n; ++i) k = labels[i] >= k ? labels[i] + 1 : k;
+    const Index p = table.p;
     Array<T> centers(k * p);
     if (!centers.ok()) return OUT_OF_MEMORY;
     for (Index e = 0; e < k * p; ++e) centers[e] = T(mu[e]);
-    bool in_place = out == table.values && out_row_stride == table.row_stride && !table.is_sparse;
-    Index step = in_place ? table.column_stride : 1;
-    Chunks chunks = chunks_by_shape(table);
+    const Chunks chunks = chunks_by_shape(table);
     return in_parallel(chunks.count, control, [&](Index s) -> int32_t {
         for (Index i = chunks.begin(s); i < chunks.end(s); ++i)
-            fill_row(rows, i, centers + labels[i] * p, static_cast<T*>(out) + i * out_row_stride, step);
+            fill_row(rows, i, centers + labels[i] * p, static_cast<T*>(out) + i * p);
         return DONE;
     });
 }
 
-int32_t impute(const Table& table, const double* mu, const Label* labels, void* out,
-               Index out_row_stride, Control& control) {
+int32_t impute(const Table& table, const double* mu, Index k, const Label* labels, void* out, Control& control) {
     return with_rows(table, [&](const auto& rows) {
-        return impute_as(rows, table, mu, labels, out, out_row_stride, control);
+        return impute_rows(rows, table, mu, k, labels, out, control);
     });
 }
 

@@ -136,26 +136,17 @@ int32_t run_starts(const Rows& rows, const Table& table, const Packed* packed, c
     return DONE;
 }
 
-// The starts of a small table in at most four slices of four or more, whatever the number of
-// threads, and row data cached across their passes.
-struct SlicedStarts {
-    const Table& table;
-    const Starts& starts;
-    Packed* packed;  // a dense table, as the kernels read it
-    Index size;      // of a slice
-
-    SlicedStarts(const Table& table, const Starts& starts)
-        : table(table), starts(starts), packed(nullptr), size((starts.count + 3) / 4) {
-        if (size < 4) size = 4;
-        if (table.is_sparse) return;
+// The starts of a small table, in at most four slices of four or more whatever the number of threads,
+// which share the slices. Row data are cached across passes.
+int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
+    const Index size = starts.count > 16 ? (starts.count + 3) / 4 : 4, slices = (starts.count + size - 1) / size;
+    Packed* packed = nullptr;  // a dense table, as the kernels read it
+    if (!table.is_sparse) {
         const Centers all{starts.count, starts.k, starts.mu, starts.lam, starts.reference, starts.shift};
         packed = certified.pack(table, all);
+        if (!packed) return OUT_OF_MEMORY;
     }
-    ~SlicedStarts() { certified.free_packed(packed); }
-    bool ok() const { return table.is_sparse || packed; }
-    Index slices() const { return (starts.count + size - 1) / size; }
-
-    int32_t run_slice(Index s, Control& control) const {
+    const int32_t status = in_parallel(slices, control, [&](Index s) -> int32_t {
         const Index first = s * size, count = min_of(size, starts.count - first);
         const Starts slice = slice_of(starts, first, count, table.n, table.p);
         const int32_t status = with_rows(table, [&](const auto& rows) {
@@ -164,14 +155,9 @@ struct SlicedStarts {
         for (Index r = 0; r < count; ++r)
             if (slice.merged_into[r] >= 0) slice.merged_into[r] += first;
         return status;
-    }
-};
-
-// The starts of a small table; threads share the slices of them.
-int32_t lloyd(const Table& table, const Starts& starts, Control& control) {
-    const SlicedStarts sliced(table, starts);
-    if (!sliced.ok()) return OUT_OF_MEMORY;
-    return in_parallel(sliced.slices(), control, [&](Index s) { return sliced.run_slice(s, control); });
+    });
+    certified.free_packed(packed);
+    return status;
 }
 
 }}}  // namespace mnar::LEVEL

@@ -429,9 +429,9 @@ def fill_rows(table: Table, rows: np.ndarray, fill: np.ndarray) -> np.ndarray:
 
 def impute(table: Table, mu: np.ndarray, labels: np.ndarray, threads: int) -> np.ndarray:
     """(n, p) of the table's type: its rows, gaps filled from the centre (k, p) of the label."""
-    check_labels(labels, table.n, len(mu))
-    mu, out = shaped(mu, len(mu), table.p), np.empty((table.n, table.p), table.source.dtype)
-    call("impute", table, mu, labels, out, table.p, threads=threads, work=table.entries)
+    k, out = len(mu), np.empty((table.n, table.p), table.source.dtype)
+    arguments = table, shaped(mu, k, table.p), k, check_labels(labels, table.n, k), out
+    call("impute", *arguments, threads=threads, work=table.entries)
     return out
 
 
