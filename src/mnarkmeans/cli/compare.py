@@ -140,7 +140,6 @@ class Comparison:
     truth: np.ndarray | None  # known classes, -1 where unknown
     results: list[dict[str, Any]] = field(default_factory=list)  # COLUMNS of each method
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that succeeded
-    shows_seconds: bool = True
 
     def run(self, job: Job, model: MNARKMeans, names: list[str], parts: Any) -> None:
         """Our k-means, then other methods, except for the parts finished by an earlier run."""
@@ -186,16 +185,15 @@ class Comparison:
             if result["note"]:
                 cells[0] = result["note"].partition(":")[0]  # failed, not installed
             method = WORDS.get(result["method"], result["method"])
-            seconds = [f"{result['seconds']:.2f}"] if self.shows_seconds else []
-            rows.append([method, *cells, *seconds])
-        return ["method", *shown, *(["seconds"] if self.shows_seconds else [])], rows
+            rows.append([method, *cells, f"{result['seconds']:.2f}"])
+        return ["method", *shown, "seconds"], rows
 
-    def write(self, folder: Path, job: Job, model: MNARKMeans, before: str = "") -> None:
-        """The files of our fit, a section of the report that begins with `before`, comparison.csv
-        (a line for each method) and comparison_labels.csv (a line for each row)."""
+    def write(self, folder: Path, job: Job, model: MNARKMeans) -> None:
+        """The files of our fit with a section of the report, comparison.csv (a line for each
+        method) and comparison_labels.csv (a line for each row)."""
         header, rows = self.table()
         job.sections["comparison"] = {
-            "before": before, "known": self.truth is not None,
+            "known": self.truth is not None,
             "caption": " ".join(f"{note}." for note in self.notes()),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip

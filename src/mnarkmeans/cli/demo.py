@@ -29,7 +29,7 @@ TABLE = "cells.csv"
 COMPLETE = "k-means on the complete table (not available in practice)"
 DESIGN = (
     "600 simulated cells of four types, made to suit the method: small values are the most likely "
-    "to be missing, and each cell has its own sequencing depth. "
+    "to be missing, and each cell has its own sequencing depth."
 )
 
 
@@ -78,13 +78,14 @@ def demo(output: DemoOptions) -> None:
         source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
         job = open_job(output, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        comparison = Comparison(types, shows_seconds=False)
+        comparison = Comparison(types)
         comparison.run(job, model, ["zero", "mean", "kpod"], {})
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         comparison.add(COMPLETE, **run_one(best, complete))
-        comparison.write(folder, job, model, DESIGN)
+        job.table.notes.append(DESIGN)
+        comparison.write(folder, job, model)
     console = output.console
-    console.say(DESIGN.strip())
+    console.say(DESIGN)
     console.say("error: the share of pairs of cells grouped wrongly")
     console.table("comparison with the known types", *comparison.table())
     console.say(f"open {out / 'report.html'} in a browser")
