@@ -35,24 +35,22 @@ class Console:
     """How this run talks."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.as_json = as_json
-        self.talks = not (quiet or as_json)
-        self._out = RichConsole(soft_wrap=True, highlight=False)
-        self._err = RichConsole(stderr=True, soft_wrap=True, highlight=False)
+        self.as_json, self.quiet = as_json, quiet or as_json
+        self._out = RichConsole(soft_wrap=True, highlight=False, quiet=self.quiet)
+        self._err = RichConsole(soft_wrap=True, highlight=False, quiet=self.quiet, stderr=True)
 
     def say(self, text: str) -> None:
         """A result, on standard output."""
-        if self.talks:
-            self._out.print(escape(text))
+        self._out.print(escape(text))
 
     def note(self, *texts: str) -> None:
         """What is worth knowing, a line each, on standard error."""
-        for text in texts if self.talks else ():
+        for text in texts:
             self._err.print(f"[dim]note:[/dim] {escape(one_line(text))}")
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
         """A small table of results: drawn on a terminal, tab-separated in a pipe."""
-        if not self.talks or not rows:
+        if self.quiet or not rows:
             return
         if not self._out.is_terminal:
             for row in [columns, *rows]:
@@ -77,9 +75,7 @@ class Console:
         The block receives a function to call after each step, with a few words and, if it was
         more than one step, with the number of steps done so far.
         """
-        if not self.talks:
-            yield lambda words, done=None: None
-        elif not self._err.is_terminal:
+        if not self._err.is_terminal:
             self._err.print(escape(f"{what} ..."))
             yield self._lines(what, total)
         else:
