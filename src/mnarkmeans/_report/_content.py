@@ -6,7 +6,7 @@ it can be drawn again without the table it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -52,16 +52,16 @@ class FittedTable:
         model: Any,
         labels: Any,
         *,
-        ids: Sequence[Any] | None = None,
-        features: Sequence[Any] | None = None,
+        ids: Iterable[Any],
+        features: Iterable[Any],
         annotations: Mapping[str, Sequence[Any]] | None = None,
         classes: Collection[str] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        (n, p), k = X.shape, len(model.cluster_centers_)
+        n, k = X.shape[0], len(model.cluster_centers_)
         self.X, self.model, self.n_clusters = X, model, k
         self.labels = labels = np.asarray(labels)
-        self.features = [f"x{j}" for j in range(p)] if features is None else [*map(str, features)]
+        self.features = [*map(str, features)]
         self.annotations = [
             agreement(name, values, labels) for name, values in (annotations or {}).items()
         ]
@@ -71,13 +71,13 @@ class FittedTable:
         distances = np.asarray(model.transform(X), dtype=float)
         silhouette, next_cluster, next_distance = silhouettes(distances, labels)
         self.rows: dict[str, np.ndarray] = {
-            "id": np.array([str(name) for name in (range(n) if ids is None else ids)], object),
+            "id": np.array([*map(str, ids)], object),
             "cluster": labels,
             "distance": distances[np.arange(n), labels],
             "next_cluster": next_cluster,
             "next_distance": next_distance,
             "confidence": self.verdict.confidence,
-            "missing": 1.0 - observed_by_row(X) / p,
+            "missing": 1.0 - observed_by_row(X) / X.shape[1],
             "silhouette": silhouette,
         }
         found_again = self.verdict.agreement  # by fits to other rows, for each cluster

@@ -106,13 +106,15 @@ def report(
     labels = model.predict(X)
     values = values_with_nan(X, getattr(model, "missing_values", np.nan))
     values = values.tocsr() if sp.issparse(values) else values
-    if ids is None and hasattr(X, "iloc"):
-        ids = list(X.index)
+    n, p = values.shape
+    if ids is None:
+        ids = list(X.index) if hasattr(X, "iloc") else range(n)
     if features is None:
-        features = getattr(X, "columns", getattr(model, "feature_names_in_", None))
-    for given, names, size in (("ids", ids, len(labels)), ("features", features, values.shape[1])):
-        if names is not None and len(names) != size:
-            raise ValueError(f"{given} must be {size} names, got {len(names)}.")
+        unnamed = [f"x{j}" for j in range(p)]
+        features = getattr(X, "columns", getattr(model, "feature_names_in_", unnamed))
+    for name, names, size in (("ids", ids, n), ("features", features, p)):
+        if len(names) != size:
+            raise ValueError(f"{name} must be {size} names, got {len(names)}.")
     nameless = copy.copy(as_kmeans(model))  # the values are an array with NaN by now
     nameless.missing_values = np.nan
     nameless.__dict__.pop("feature_names_in_", None)
