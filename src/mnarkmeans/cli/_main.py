@@ -116,18 +116,13 @@ def _usage_sentence(error: Any) -> str:
     return f"{text.rstrip('.')}; see {where} --help"
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+VERSION = typer.Option(
+    "--version", help="Print the version of mnarkmeans and of the packages it uses."
+)
+
+
+@commands.callback(invoke_without_command=True)
+def _top(version: Annotated[bool, VERSION] = False) -> None:
+    if version:
         show_versions()
         raise typer.Exit
-
-
-VERSION = typer.Option(
-    "--version", callback=_print_version, is_eager=True,
-    help="Print the version of mnarkmeans and of the packages it uses.",
-)  # fmt: skip
-
-
-@commands.callback()
-def _top(version: Annotated[bool, VERSION] = False) -> None:
-    pass
