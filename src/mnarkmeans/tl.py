@@ -158,7 +158,10 @@ def mnar_kmeans(
     results["params"] = _writable(params)
     results |= _store_results(adata, key_added, model, X, used, of_genes=use_rep is None)
     adata.uns[key_added] = results
-    log_line(f"{key_added}: {_summary(model, results)}", verbose)
+    sizes = np.bincount(np.asarray(model.labels_), minlength=results["n_clusters"])
+    headline = results.get("verdict", {}).get("headline", "")
+    found = f"clusters of {', '.join(map(str, sizes))} cells, lam {lam_words(model.lam_)}."
+    log_line(f"{key_added}: {found} {headline}".rstrip(), verbose)
     return adata if copy else None
 
 
@@ -331,13 +334,6 @@ def _store_results(
         results["verdict"] = {name: getattr(found, name) for name in words}
         adata.obs[f"{key}_confidence"] = found.confidence
     return results
-
-
-def _summary(model: Any, results: dict[str, Any]) -> str:
-    sizes = np.bincount(np.asarray(model.labels_), minlength=results["n_clusters"])
-    headline = results.get("verdict", {}).get("headline", "")
-    clusters, lam = ", ".join(map(str, sizes)), lam_words(model.lam_)
-    return f"clusters of {clusters} cells, lam {lam}. {headline}".rstrip()
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:

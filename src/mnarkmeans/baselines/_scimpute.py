@@ -111,7 +111,14 @@ def fit_mixture(y: np.ndarray, *, tol: float = 0.5, max_iter: int = 100) -> Mixt
     mixture = Mixture(rate, 0.5 * genes, genes, mean, spread)
     before = np.full(y.shape[1], -np.inf)
     for _ in range(max_iter):
-        mixture = _maximize(y, mixture.dropout(y), mixture)
+        low = mixture.dropout(y)
+        high = 1 - low
+        sum_high = high.sum(axis=0)
+        known, divisor = sum_high > 1e-9, np.maximum(sum_high, 1e-12)
+        mean = np.where(known, (high * y).sum(axis=0) / divisor, mixture.mean)
+        square = (high * (y - mean) ** 2).sum(axis=0) / divisor
+        spread = np.where(known, np.sqrt(np.maximum(square, 1e-4)), mixture.spread)
+        mixture = Mixture(low.mean(axis=0), *_fit_gamma(y, low), mean, spread)
         now = np.log10(mixture.densities(y)[1] + 1e-300).sum(axis=0)
         if (np.abs(now - before) < tol).all():
             break
@@ -119,25 +126,11 @@ def fit_mixture(y: np.ndarray, *, tol: float = 0.5, max_iter: int = 100) -> Mixt
     return mixture
 
 
-def _maximize(y: np.ndarray, low: np.ndarray, old: Mixture) -> Mixture:
-    """M-step: weighted maximum likelihood of both parts."""
-    high = 1 - low
-    sum_low, sum_high = low.sum(axis=0), high.sum(axis=0)
-    safe_high = np.maximum(sum_high, 1e-12)
-    mean = np.where(sum_high > 1e-9, (high * y).sum(axis=0) / safe_high, old.mean)
-    square = (high * (y - mean) ** 2).sum(axis=0) / safe_high
-    spread = np.where(sum_high > 1e-9, np.sqrt(np.maximum(square, 1e-4)), old.spread)
-    shape, inverse_scale = _fit_gamma(y, low, sum_low)
-    return Mixture(sum_low / len(y), shape, inverse_scale, mean, spread)
-
-
-def _fit_gamma(
-    y: np.ndarray, weight: np.ndarray, total: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _fit_gamma(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted Gamma: log a - digamma(a) = log(mean) - mean(log); a at most 20."""
-    safe = np.maximum(total, 1e-12)
-    mean = np.maximum((weight * y).sum(axis=0) / safe, 1e-12)
-    gap = np.log(mean) - (weight * np.log(y)).sum(axis=0) / safe
+    total = np.maximum(weight.sum(axis=0), 1e-12)
+    mean = np.maximum((weight * y).sum(axis=0) / total, 1e-12)
+    gap = np.log(mean) - (weight * np.log(y)).sum(axis=0) / total
     gap = np.maximum(gap, 1e-8)
     shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
     shape = np.clip(shape, 1e-3, 20.0)

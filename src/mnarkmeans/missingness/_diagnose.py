@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
 
 from .._io import NotebookTable, require
 from .._kmeans import MNARKMeans
@@ -147,8 +147,7 @@ def why_no_penalty(found: Missingness, cells: Cells) -> str:
 # --- the diagnosis --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
-class Diagnosis(NotebookTable):
+class Diagnosis(NotebookTable, Bunch):
     """What `diagnose` found. Print it, plot it, or take its tables.
 
     Attributes
@@ -174,25 +173,9 @@ class Diagnosis(NotebookTable):
         What to give ``MNARKMeans``: a number, and 0, "min" or the reference given.
     advice : list of str
         The same in sentences.
+    features, cells : dict of arrays, (sizes, observed, mean)
+        The table of features; what every cluster observes of every feature, and the mean of that.
     """
-
-    n_rows: int
-    n_features: int
-    missing_share: float
-    row_share: np.ndarray
-    feature_share: np.ndarray
-    feature_curve: Curve
-    curve: Curve
-    trend: float
-    mechanisms: list[MechanismFit]
-    missingness: Missingness
-    kind: str
-    reference: np.ndarray
-    suggested_lam: Any
-    suggested_reference: Any
-    advice: list[str]
-    _features: dict[str, Any]
-    _cells: Cells
 
     def __repr__(self) -> str:
         lines = [
@@ -209,7 +192,7 @@ class Diagnosis(NotebookTable):
         if self.mechanisms:
             trend = f"{100 * self.trend:+.1f} percentage points"
             lines.append(f"  third with the highest means minus lowest: {trend}")
-            k = len(self._cells.sizes)
+            k = len(self.cells.sizes)
             lines.append(f"mechanisms in {k} clusters (log-likelihood relative to mcar):")
         for fit in self.mechanisms:
             gain = fit.log_likelihood - self.mechanisms[0].log_likelihood
@@ -238,7 +221,7 @@ class Diagnosis(NotebookTable):
             for of, curve in self._curves().items()
         ]
         tables = {
-            "features": self._features,
+            "features": self.features,
             "rows": {"row": np.arange(self.n_rows), "missing_share": self.row_share},
             "magnitude": pandas.concat(curves, ignore_index=True),
             "mechanisms": pandas.DataFrame(self.mechanisms, columns=MechanismFit._fields),
@@ -252,7 +235,7 @@ class Diagnosis(NotebookTable):
         # On use: drawing lies above this module, and is only needed when asked for.
         from ..displays import MissingnessDisplay
 
-        return MissingnessDisplay._from_cells(self._cells).plot(ax=ax, **kwargs)
+        return MissingnessDisplay._from_cells(self.cells).plot(ax=ax, **kwargs)
 
 
 def diagnose(
@@ -310,22 +293,23 @@ def diagnose(
         kind = "complete"
     elif kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
-    suggested = reference
     if reference is None or is_auto(reference):
-        suggested = "min" if found.reference == "min" else 0.0
-    features, row_share = cells.pooled(), 1.0 - observed_by_row(values) / p
-    low, high = np.where(features.observed > 0, [summary.lowest, summary.highest], np.nan)
-    by_feature = {
+        reference = "min" if found.reference == "min" else 0.0
+    pooled, row_share = cells.pooled(), 1.0 - observed_by_row(values) / p
+    low, high = np.where(pooled.observed > 0, [summary.lowest, summary.highest], np.nan)
+    features = {
         "feature": np.arange(p) if names is None else np.asarray(list(names)),
-        "missing_share": features.missing_share[0], "reference": model.reference_,
-        "observed_mean": features.mean[0], "observed_min": low, "observed_max": high,
+        "missing_share": pooled.missing_share[0], "reference": model.reference_,
+        "observed_mean": pooled.mean[0], "observed_min": low, "observed_max": high,
     }  # fmt: skip
     zeros = np.count_nonzero((values.data if observed.is_sparse else values) == 0) / (n * p)
     return Diagnosis(
-        n, p, float(row_share.mean()), row_share, features.missing_share[0],
-        missing_against_mean(features), missing_against_mean(cells), trend,
-        [] if kind == "complete" else found.mechanisms, found, kind, model.reference_,
-        found.lam, suggested, _advice(kind, found, cells, zeros), by_feature, cells,
+        n_rows=n, n_features=p, missing_share=float(row_share.mean()), row_share=row_share,
+        feature_share=features["missing_share"], feature_curve=missing_against_mean(pooled),
+        curve=missing_against_mean(cells), trend=trend, kind=kind, missingness=found,
+        mechanisms=[] if kind == "complete" else found.mechanisms, reference=model.reference_,
+        suggested_lam=found.lam, suggested_reference=reference,
+        advice=_advice(kind, found, cells, zeros), features=features, cells=cells,
     )  # fmt: skip
 
 
