@@ -8,8 +8,16 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning, _stability
-from mnarkmeans._cv import CRITERIA, Trial, choose_k, least_unstable
+from mnarkmeans import MNARKMeans, MNARKMeansCV, SelectionWarning
+from mnarkmeans._cv import (
+    CRITERIA,
+    Trial,
+    choose_k,
+    cluster_stability,
+    disagreements,
+    least_unstable,
+    pairwise_adjusted_rand,
+)
 from mnarkmeans.datasets import make_gaussian_clusters
 from mnarkmeans.metrics import clustering_error_rate
 
@@ -34,12 +42,12 @@ def test_agreement_from_the_table_equals_counting_pairs_of_shared_rows():
     u, v = labels[:2, kept[0] & kept[1], 1]
     m = len(u)
     differ = sum((u[i] == u[j]) != (v[i] == v[j]) for i in range(m) for j in range(i))
-    found = _stability.disagreements(labels, kept, [(0, 1)], 3)[0, 1]
+    found = disagreements(labels, kept, [(0, 1)], 3)[0, 1]
     assert found == pytest.approx(differ / ((m - 1) * (m - 2) / 2))
-    found = _stability.pairwise_adjusted_rand(labels, kept, 3)[0, 1]
+    found = pairwise_adjusted_rand(labels, kept, 3)[0, 1]
     assert found == pytest.approx(adjusted_rand_score(u, v))
     alone = np.zeros((2, 30, 1), np.int32)  # one cluster agrees with itself
-    assert _stability.pairwise_adjusted_rand(alone, kept[:2], 1).tolist() == [[1.0]]
+    assert pairwise_adjusted_rand(alone, kept[:2], 1).tolist() == [[1.0]]
 
 
 def test_cluster_stability_tells_solid_from_loose():
@@ -48,7 +56,7 @@ def test_cluster_stability_tells_solid_from_loose():
     labels = np.tile(reference, (6, 1))
     for own in labels:  # clusters 1 and 2 are torn apart, 0 always comes back
         own[10:] = rng.integers(1, 3, size=20)
-    found = _stability.cluster_stability(reference, labels, np.ones((6, 30), bool), 3)
+    found = cluster_stability(reference, labels, np.ones((6, 30), bool), 3)
     assert found[0] == 1.0
     assert (found[1:] < 0.6).all()
 
