@@ -130,8 +130,7 @@ n_features_in_, feature_names_in_
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         rows = observed.sample(MOST_ROWS)
         sample = observed if len(rows) == observed.n_rows else observed.take(rows)
-        parts, rng = self._parts(sample.n_rows, seed, max(ks))
-        seeds = rng.randint(np.iinfo(np.int32).max, size=len(parts))
+        parts, seeds = self._parts(sample.n_rows, seed, max(ks))
         total, done, began = len(ks) * len(parts), 0, time.perf_counter()
 
         def progress() -> None:
@@ -191,20 +190,24 @@ n_features_in_, feature_names_in_
         params = self.get_params(deep=False) | {"n_clusters": k, "lam": lam}
         return MNARKMeans(**{n: v for n, v in params.items() if n not in OWN_PARAMETERS})
 
-    def _parts(self, n: int, seed: int, k: int) -> tuple[np.ndarray, np.random.RandomState]:
-        """Parts (B, n) of the rows, each large enough for k clusters."""
+    def _parts(self, n: int, seed: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Parts (B, n) of the rows, each large enough for k clusters, and a seed for each."""
         rng = np.random.RandomState(seed)
-        if self.criterion == "paper":
-            parts = thirds(n, self.n_splits or 10, rng)
+        if self.criterion == "paper":  # two thirds of every split, compared on the last third
+            third = rng.randint(3, size=(self.n_splits or 10, n))
+            parts = np.concatenate([third == 0, third == 1])
         else:
-            parts = subsamples(n, self.n_splits or 12, rng)
+            parts = np.zeros((self.n_splits or 12, n), bool)
+            size = max(min(round(SHARE_OF_ROWS * n), n - 1), 1)
+            for part in parts:
+                part[rng.permutation(n)[:size]] = True
         size = int(parts.sum(axis=1).min())
         if size < k:
             raise ValueError(
                 f"n_samples={n} usable rows are too few to choose with n_clusters={k}: a part of "
                 f"them has only {size} rows. Ask for fewer clusters, or use MNARKMeans."
             )
-        return parts, rng
+        return parts, rng.randint(np.iinfo(np.int32).max, size=len(parts))
 
     def _try(
         self, observed: Observed, sample: Observed, k: int, lams: Any, parts: np.ndarray,
@@ -225,11 +228,8 @@ n_features_in_, feature_names_in_
                 features = (chosen.lam * features > 0.0) | (missingness.lam == 0.0)
                 lams = np.unique(np.append(lams if sample.has_gaps.any() else [], missingness.lam))
         penalties = np.outer(lams, features)
-        labels, seconds = fit_parts(
-            replace(sample, reference=reference), k, penalties, parts, init=self.init,
-            n_starts=self._n_starts() if paper else -(-self._n_starts() // 2), seeds=seeds,
-            thorough=paper, threads=self._threads(), progress=progress, **self._stopping_rule(),
-        )  # fmt: skip
+        sample = replace(sample, reference=reference)
+        labels, seconds = self._fit_parts(sample, k, penalties, parts, seeds, progress)
         if missingness is None:  # the two parts of each split agree on the third
             couples = np.arange(len(parts)).reshape(2, -1).T
             instability = disagreements(labels, ~parts, couples, k)
@@ -239,6 +239,40 @@ n_features_in_, feature_names_in_
             best = int(np.searchsorted(lams, missingness.lam))
         labels = labels[:, :, best]
         return Trial(k, penalties, labels, seconds, instability, best, reference, missingness)
+
+    def _fit_parts(
+        self, observed: Observed, k: int, penalties: np.ndarray, parts: np.ndarray,
+        seeds: np.ndarray, progress: Callable[[], None],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Fit every part (B, n) with every candidate (G, p) for lam.
+
+        Returns the labels of all rows (B, n, G) by the fits, and the seconds (B,) per candidate.
+        """
+        (n_parts, n), count, paper = parts.shape, len(penalties), self.criterion == "paper"
+        labels, seconds = np.empty((n_parts, n, count), np.int32), np.zeros(n_parts)
+        n_starts = self._n_starts() if paper else math.ceil(self._n_starts() / 2)
+        n_anchors = min(ANCHORS, count)
+        anchors = ((np.arange(n_anchors) + 0.5) * count / n_anchors).astype(int)  # evenly spread
+        # Small parts are fitted side by side, each by one thread.
+        threads, is_small = self._threads(), observed.table.is_small
+        workers, threads = (threads, 1) if is_small else (1, threads)
+        settings = self._stopping_rule() | {"threads": threads}
+
+        def fit(b: int) -> None:
+            began, part = time.perf_counter(), observed.take(np.flatnonzero(parts[b]))
+            rng = np.random.RandomState(seeds[b])
+            centers = STARTS[self.init](part, n_starts, k, rng, threads)
+            if not paper:
+                centers = best_of_starts(part, centers, penalties[anchors], **settings)
+            centers = best_of_starts(part, centers, penalties, **settings)
+            labels[b] = assign_rows(observed, centers, penalties, threads)
+            seconds[b] = (time.perf_counter() - began) / count
+
+        with ThreadPoolExecutor(workers) as pool:
+            run = pool.map if workers > 1 else map  # Ctrl-C stops calls of the main thread at once
+            for _ in run(fit, range(n_parts)):
+                progress()
+        return labels, seconds
 
     def _keep_results(self, trials: list[Trial], best: int) -> None:
         tables = [trial.columns() for trial in trials]
@@ -255,6 +289,20 @@ n_features_in_, feature_names_in_
         for name, value in vars(model).items():
             if name.endswith("_"):
                 setattr(self, name, value)
+
+
+def best_of_starts(
+    observed: Observed, starts: np.ndarray, penalties: np.ndarray, **settings: Any
+) -> np.ndarray:
+    """(L, k, p): the best result of the starts (R, k, p), for each of the penalties (L, p).
+
+    Those of one start follow each other: their first partition is summed up once.
+    """
+    n_starts, count = len(starts), len(penalties)
+    lams = np.tile(penalties, (n_starts, 1))
+    results = run_starts(observed, np.repeat(starts, count, axis=0), lams, **settings)
+    best = results.losses.reshape(n_starts, count).argmin(axis=0)
+    return results.centers[best * count + np.arange(count)]
 
 
 # --- one trial for each number of clusters ------------------------------------------------------
@@ -419,70 +467,3 @@ def cluster_stability(reference: np.ndarray, labels: np.ndarray, kept: np.ndarra
 def spread(values: np.ndarray) -> np.ndarray:
     """Standard deviation over the first axis; 0 where there is but one value."""
     return values.std(axis=0, ddof=min(1, len(values) - 1))
-
-
-# --- parts of the rows --------------------------------------------------------------------------
-
-
-def thirds(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
-    """Parts (2 * n_splits, n): every split draws one of three labels per row, parts 1 and 2."""
-    drawn = rng.randint(3, size=(n_splits, n))
-    return np.concatenate([drawn == 0, drawn == 1])
-
-
-def subsamples(n: int, n_splits: int, rng: np.random.RandomState) -> np.ndarray:
-    """Parts (n_splits, n): SHARE_OF_ROWS of the rows each, without replacement."""
-    size = max(min(round(SHARE_OF_ROWS * n), n - 1), 1)
-    parts = np.zeros((n_splits, n), bool)
-    for part in parts:
-        part[rng.permutation(n)[:size]] = True
-    return parts
-
-
-def best_of_starts(
-    observed: Observed, starts: np.ndarray, penalties: np.ndarray, **how: Any
-) -> np.ndarray:
-    """(L, k, p): the best result of the starts (R, k, p), for each of the penalties (L, p).
-
-    Those of one start follow each other: their first partition is summed up once.
-    """
-    n_starts, count = len(starts), len(penalties)
-    lams = np.tile(penalties, (n_starts, 1))
-    results = run_starts(observed, np.repeat(starts, count, axis=0), lams, **how)
-    best = results.losses.reshape(n_starts, count).argmin(axis=0)
-    return results.centers[best * count + np.arange(count)]
-
-
-def fit_parts(
-    observed: Observed, k: int, penalties: np.ndarray, parts: np.ndarray, *, init: str,
-    n_starts: int, seeds: np.ndarray, thorough: bool, max_iter: int, tol: float, threads: int,
-    progress: Callable[[], None],
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Fit every part (B, n) of bool with every candidate (G, p) for lam.
-
-    Returns the labels of all rows (B, n, G) by the fits, and the seconds (B,) per candidate.
-    ``thorough``: every candidate from every start. ``progress`` is called after every part.
-    """
-
-    (n_parts, n), count = parts.shape, len(penalties)
-    labels, seconds = np.empty((n_parts, n, count), np.int32), np.zeros(n_parts)
-    n_anchors = min(ANCHORS, count)
-    anchors = ((np.arange(n_anchors) + 0.5) * count / n_anchors).astype(int)  # evenly spread
-    # Small parts are fitted side by side, each by one thread.
-    workers, threads = (threads, 1) if observed.table.is_small else (1, threads)
-    how = dict(max_iter=max_iter, tol=tol, threads=threads)
-
-    def fit(b: int) -> None:
-        began, part = time.perf_counter(), observed.take(np.flatnonzero(parts[b]))
-        centers = STARTS[init](part, n_starts, k, np.random.RandomState(seeds[b]), threads)
-        if not thorough:
-            centers = best_of_starts(part, centers, penalties[anchors], **how)
-        centers = best_of_starts(part, centers, penalties, **how)
-        labels[b] = assign_rows(observed, centers, penalties, threads)
-        seconds[b] = (time.perf_counter() - began) / count
-
-    with ThreadPoolExecutor(workers) as pool:
-        run = pool.map if workers > 1 else map  # Ctrl-C stops calls of the main thread at once
-        for _ in run(fit, range(n_parts)):
-            progress()
-    return labels, seconds
