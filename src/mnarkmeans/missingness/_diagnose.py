@@ -22,11 +22,10 @@ from sklearn.utils import Bunch
 from .._io import NotebookTable, require
 from .._kmeans import MNARKMeans
 from .._missingness import MechanismFit, Missingness
-from .._observed import sums_by_cluster, with_nan, zero_filled
+from .._observed import ENTRIES_AT_ONCE, sums_by_cluster, with_nan, zero_filled
 from .._validation import MissingDataWarning, check_count, is_auto, observe
 
 BINS = 10
-ROWS_OF_SHIFT = 1000
 MANY_ZEROS = 0.05  # share of exact zeros from which they may stand for missing values
 CLEAR_DIFFERENCE = 0.05  # of missing shares, from which a rise or fall is called one
 KINDS = {
@@ -80,7 +79,7 @@ def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     (b, n), p = labels.shape, X.shape[1]
     X = X.tocsr() if sp.issparse(X) else X
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
-    values, seen = zero_filled(X[:ROWS_OF_SHIFT], np.zeros(p))
+    values, seen = zero_filled(X[: max(1, ENTRIES_AT_ONCE // p)], np.zeros(p))
     shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     clusters = labels + k * np.arange(b)[:, None]
     entries = np.tile(np.arange(n), b), clusters.ravel()
@@ -131,11 +130,12 @@ def _high_minus_low(cells: Cells) -> float:
     return float(high - low) if abs(high - low) > 3 * error else 0.0
 
 
-def why_no_penalty(found: Missingness, cells: Cells) -> str:
+def why_no_penalty(missingness: Missingness, cells: Cells) -> str:
     """Why lam=0 suits values that are not missing at random; empty where that is not the case."""
-    if found.lam != 0.0 or found.decided_by != "score" or len(found.candidates["lam"]) < 2:
-        return ""
-    if KINDS[found.mechanism] == "flat" and _high_minus_low(cells.pooled()) > -CLEAR_DIFFERENCE:
+    was_tried = missingness.decided_by == "score" and len(missingness.candidates["lam"]) > 1
+    is_flat = KINDS[missingness.mechanism] == "flat"
+    falls = not is_flat or _high_minus_low(cells.pooled()) <= -CLEAR_DIFFERENCE
+    if missingness.lam > 0.0 or not was_tried or not falls:
         return ""
     return (
         "Small values seem to be missing more often, but a penalty does not help: clusters of the "
@@ -287,14 +287,14 @@ def diagnose(
         warnings.simplefilter("ignore", MissingDataWarning)  # what is missing is said below
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X)
-    found, cells = model.missingness_, cells_of(values, model.labels_, k)
-    trend, kind = _high_minus_low(cells), KINDS[found.mechanism]
+    missingness, cells = model.missingness_, cells_of(values, model.labels_, k)
+    trend, kind = _high_minus_low(cells), KINDS[missingness.mechanism]
     if not observed.has_gaps.any():
         kind = "complete"
     elif kind == "flat" and trend >= CLEAR_DIFFERENCE:
         kind = "rising"
     if reference is None or is_auto(reference):
-        reference = "min" if found.reference == "min" else 0.0
+        reference = "min" if missingness.reference == "min" else 0.0
     pooled, row_share = cells.pooled(), 1.0 - observed_by_row(values) / p
     low, high = np.where(pooled.observed > 0, [summary.lowest, summary.highest], np.nan)
     features = {
@@ -306,17 +306,17 @@ def diagnose(
     return Diagnosis(
         n_rows=n, n_features=p, missing_share=float(row_share.mean()), row_share=row_share,
         feature_share=features["missing_share"], feature_curve=missing_against_mean(pooled),
-        curve=missing_against_mean(cells), trend=trend, kind=kind, missingness=found,
-        mechanisms=[] if kind == "complete" else found.mechanisms, reference=model.reference_,
-        suggested_lam=found.lam, suggested_reference=reference,
-        advice=_advice(kind, found, cells, zeros), features=features, cells=cells,
+        curve=missing_against_mean(cells), trend=trend, kind=kind, missingness=missingness,
+        mechanisms=[] if kind == "complete" else missingness.mechanisms,
+        reference=model.reference_, suggested_lam=missingness.lam, suggested_reference=reference,
+        advice=_advice(kind, missingness, cells, zeros), features=features, cells=cells,
     )  # fmt: skip
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _advice(kind: str, found: Missingness, cells: Cells, zeros: float) -> list[str]:
+def _advice(kind: str, missingness: Missingness, cells: Cells, zeros: float) -> list[str]:
     if kind == "complete":
         lines = ["Nothing is missing: every lam gives ordinary k-means."]
         if zeros >= MANY_ZEROS:
@@ -325,7 +325,7 @@ def _advice(kind: str, found: Missingness, cells: Cells, zeros: float) -> list[s
                 "measured, set missing_values=0 (--missing-value 0 on the command line)."
             )
         return lines
-    why = why_no_penalty(found, cells)
+    why = why_no_penalty(missingness, cells)
     if kind == "rising":
         why = (
             "High values are missing more often, whereas the method assumes that values near the "
@@ -336,7 +336,7 @@ def _advice(kind: str, found: Missingness, cells: Cells, zeros: float) -> list[s
         f"This holds for {len(cells.sizes)} clusters. It describes the table; it cannot prove why "
         "values are missing."
     )
-    return [line for line in (found.sentence, why, last) if line]
+    return [line for line in (missingness.sentence, why, last) if line]
 
 
 def _spread_of(share: np.ndarray) -> str:

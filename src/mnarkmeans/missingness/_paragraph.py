@@ -52,18 +52,19 @@ def methods_paragraph(model: Any) -> str:
     from .. import __version__
 
     check_is_fitted(model, "cluster_centers_")
-    sentences, found = [METHOD.format(version=__version__)], getattr(model, "missingness_", None)
+    missingness = getattr(model, "missingness_", None)
+    sentences = [METHOD.format(version=__version__)]
     if getattr(model, "criterion", "score") == "paper":
         sentences.append(PAPER)
-    elif found is not None:
-        sentences += [CHOICE, FEW_FEATURES] if found.decided_by == "mechanism" else [CHOICE]
+    elif missingness is not None:
+        sentences += [CHOICE, FEW_FEATURES] if missingness.decided_by == "mechanism" else [CHOICE]
     tried = np.unique(getattr(model, "n_clusters", 1))
     if hasattr(model, "cv_results_") and len(tried) > 1:
         sentences.append(STABILITY.format(first=tried[0], last=tried[-1]))
     points = np.unique(model.reference_)
     reference = f"reference {points[0]:.4g}" if len(points) == 1 else "a reference for each feature"
-    if found is not None and found.reference != "given":
-        reference = REFERENCE_WORDS[found.reference]
+    if missingness is not None and missingness.reference != "given":
+        reference = REFERENCE_WORDS[missingness.reference]
     starts = f"{model.n_init} starts, " if hasattr(model, "n_init") else ""
     sentences.append(
         f"Here k = {len(model.cluster_centers_)} and lam = {lam_words(model.lam_)} with "
