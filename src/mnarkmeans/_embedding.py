@@ -46,9 +46,7 @@ class Embedding(NamedTuple):
     explained: tuple[float, float] | None
 
 
-def embed(
-    X: Any, lam: Any = 0.0, reference: Any = 0.0, method: str = "pca", random_state: int | None = 0
-) -> Embedding:
+def embed(X: Any, lam: Any = 0.0, reference: Any = 0.0, method: str = "pca") -> Embedding:
     """Two coordinates per row: principal components of a table with missing values, or their UMAP.
 
     X has NaN where values are missing, or is a sparse matrix whose unstored entries are missing.
@@ -62,7 +60,7 @@ def embed(
     if method == "umap":
         umap = require("umap", "umap")
         points, _ = fit_plane(X, lam, reference, DIRECTIONS_FOR_UMAP)
-        reducer = umap.UMAP(random_state=random_state, n_jobs=1)
+        reducer = umap.UMAP(random_state=0, n_jobs=1)
         return Embedding(reducer.fit_transform(points), ("UMAP 1", "UMAP 2"), None)
     if method != "pca":
         raise ValueError(f"method must be 'pca' or 'umap', got {method!r}")
@@ -78,14 +76,14 @@ def fit_plane(X: Any, lam: Any, reference: Any, q: int) -> tuple[np.ndarray, np.
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     lam, reference = np.broadcast_to(lam, p), np.broadcast_to(reference, p)
     size = int(np.clip(FIT_ENTRIES // max(p, 1), *FIT_ROWS))
-    rows: Any = slice(None)
+    sample: Any = slice(None)
     if n > size:
-        rows = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    part = _Rows(X[rows], lam, reference)
-    mean, V, noise = _principal_components(part, min(q, n, p))
-    is_complete = part.seen.sum() == part.seen.shape[0] * p
+        sample = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    rows = _Rows(X[sample], lam, reference)
+    mean, V, noise = _principal_components(rows, min(q, n, p))
+    is_complete = rows.seen.sum() == rows.seen.shape[0] * p
     if not is_complete:
-        mean, V, noise = _maximise(part, mean, V, noise)
+        mean, V, noise = _by_em(rows, mean, V, noise)
     shrinkage = 1e-12 * (float(np.square(V).sum()) or 1.0) + (0.0 if is_complete else noise)
     step = max(1, BLOCK_ENTRIES // max(p, 1))
     blocks = (_Rows(X[i : i + step], lam, reference) for i in range(0, n, step))
@@ -94,7 +92,7 @@ def fit_plane(X: Any, lam: Any, reference: Any, q: int) -> tuple[np.ndarray, np.
 
 
 class _Rows:
-    """Rows as the loss sees them: y, and 1 where observed; both dense or both sparse."""
+    """y of some rows, and 1 where observed; both dense or both sparse."""
 
     def __init__(self, X: Any, lam: np.ndarray, reference: np.ndarray):
         self.lam = lam
@@ -109,12 +107,12 @@ class _Rows:
         return (1.0 - self.lam)[:, None] * (self.seen.T @ A) + np.outer(self.lam, A.sum(axis=0))
 
 
-def _principal_components(part: _Rows, q: int) -> tuple[np.ndarray, np.ndarray, float]:
+def _principal_components(rows: _Rows, q: int) -> tuple[np.ndarray, np.ndarray, float]:
     """m, V and s by principal components with missing values at the means; exact without any."""
-    n, p = part.y.shape
-    count = part.seen.sum(axis=0)
-    mean = part.y.sum(axis=0) / np.maximum(count, 1.0)
-    centred = part.y - part.seen * mean[None]
+    n, p = rows.y.shape
+    count = rows.seen.sum(axis=0)
+    mean = rows.y.sum(axis=0) / np.maximum(count, 1.0)
+    centred = rows.y - rows.seen * mean[None]
     total = float((centred * centred).sum())
     _, size, right = randomized_svd(centred, q, random_state=0)
     rest = max(total - float(np.square(size).sum()), 1e-9 * total)
@@ -123,22 +121,22 @@ def _principal_components(part: _Rows, q: int) -> tuple[np.ndarray, np.ndarray, 
     return mean, right.T * np.sqrt(np.maximum(along - noise, 1e-6 * along)), noise
 
 
-def _maximise(
-    part: _Rows, mean: np.ndarray, V: np.ndarray, noise: float
+def _by_em(
+    rows: _Rows, mean: np.ndarray, V: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """m, V and s by EM."""
     q = V.shape[1]
-    squares = float((part.y * part.y).sum())
-    weight = float(part.weigh_rows(np.ones((len(mean), 1))).sum())
+    squares = float((rows.y * rows.y).sum())
+    weight = float(rows.weigh_rows(np.ones((len(mean), 1))).sum())
     for _ in range(MAX_ITER):
-        u, covariance = _coordinates(part, mean, V, noise)
+        u, covariance = _coordinates(rows, mean, V, noise)
         z = np.column_stack([np.ones(len(u)), u])
         second = z[:, :, None] * z[:, None, :]
         second[:, 1:, 1:] += covariance
-        gram = part.weigh_features(second.reshape(len(z), -1)).reshape(-1, q + 1, q + 1)
+        gram = rows.weigh_features(second.reshape(len(z), -1)).reshape(-1, q + 1, q + 1)
         # Keeps the equations solvable for a feature without any observed value.
         gram += 1e-9 * (1.0 + np.trace(gram, axis1=1, axis2=2))[:, None, None] * np.eye(q + 1)
-        right = part.y.T @ z
+        right = rows.y.T @ z
         b = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
         change = np.linalg.norm(b[:, 1:] - V) / (np.linalg.norm(V) or 1.0)
         mean, V = b[:, 0], b[:, 1:]
@@ -149,13 +147,13 @@ def _maximise(
 
 
 def _coordinates(
-    part: _Rows, mean: np.ndarray, V: np.ndarray, noise: float
+    rows: _Rows, mean: np.ndarray, V: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Expected coordinates (n, q) of the rows, and their covariances (n, q, q)."""
     p, q = V.shape
     products = (V[:, :, None] * V[:, None, :]).reshape(p, -1)
-    inverse = np.linalg.inv(part.weigh_rows(products).reshape(-1, q, q) + noise * np.eye(q))
-    right = part.y @ V - part.weigh_rows(mean[:, None] * V)
+    inverse = np.linalg.inv(rows.weigh_rows(products).reshape(-1, q, q) + noise * np.eye(q))
+    right = rows.y @ V - rows.weigh_rows(mean[:, None] * V)
     return np.einsum("nab,nb->na", inverse, right), noise * inverse
 
 
