@@ -42,7 +42,7 @@ def cells_of_estimator(estimator: Any, X: Any) -> Cells:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClustersDisplay:
-    """A two-dimensional picture of the rows: the plane of their main directions, or UMAP.
+    """The rows in two dimensions, coloured by cluster: their principal components, or UMAP.
 
     The labels only give the colours. The position of a row depends on its values and on which are
     missing (the loss of the model with a plane instead of centres), so the picture shows no
@@ -134,10 +134,9 @@ class ClustersDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CentersDisplay:
-    """Centres minus reference, clusters in columns; the grey part of a cell is its missing share.
+    """Heatmap of the centres minus the reference, clusters in columns, with what is missing.
 
-    A cell is coloured only as far as its cluster observed the feature: half missing is half grey,
-    never observed is all grey.
+    The grey part of a cell is the share of the cluster in which the feature is missing.
 
     Parameters
     ----------
@@ -270,7 +269,7 @@ class CentersDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MissingnessDisplay:
-    """Missing share against the mean: of the feature, and of cluster and feature.
+    """Missing share against the observed mean, of features and of features within clusters.
 
     Values missing below a detection limit give a falling curve, values missing near a reference a
     peak there, and values missing by chance a flat line. The picture describes the data; it is not
@@ -363,7 +362,7 @@ class MissingnessDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class InstabilityDisplay:
-    """Instability against lam, one line per number of clusters, the chosen pair marked.
+    """Instability against lam, one line per number of clusters; the chosen candidate is marked.
 
     Parameters
     ----------

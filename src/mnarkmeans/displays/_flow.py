@@ -31,9 +31,10 @@ BOX_WIDTH = 0.16  # columns are 1 apart
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FlowDisplay:
-    """One column per candidate, one box per cluster, ribbons where rows go.
+    """Rows that change cluster from one lam, or one number of clusters, to the next.
 
-    Straight ribbons: the choice of lam, or k, hardly matters. Tangled ones: it does.
+    One column per candidate, one box per cluster, and ribbons for the rows that two boxes share.
+    Where they are straight the choice hardly matters, where they are tangled it does.
 
     Parameters
     ----------

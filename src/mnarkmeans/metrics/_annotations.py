@@ -87,7 +87,7 @@ def agreement(name: Any, values: Any, labels: np.ndarray) -> Agreement:
     if numbers is not None:
         known = np.isfinite(numbers)
         edges = np.unique(np.quantile(numbers[known], [0.0, 0.25, 0.5, 0.75, 1.0]))
-        codes = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+        codes = np.searchsorted(edges[1:-1], numbers, side="right")
         groups = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
         n_groups = len(groups)
     else:

@@ -44,9 +44,9 @@ SHOWN = 10  # lines of the text
 
 
 class Markers(NotebookTable, Bunch):
-    """Columns of a table, one entry per cluster and feature, the strongest of each cluster first.
+    """The features that distinguish each cluster, the strongest first, as columns of a table.
 
-    Each is an array, as item or attribute; `to_frame()` makes a pandas DataFrame of them.
+    Each column is an array, as item or attribute; `to_frame()` makes a pandas DataFrame of them.
     """
 
     def to_frame(self) -> Any:
