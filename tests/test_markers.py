@@ -27,6 +27,7 @@ def test_what_makes_a_cluster_comes_first_and_names_are_kept(table):
     first = found[found["cluster"] == 1].set_index("feature")
     assert first["direction"].to_dict() == {"x2": "higher", "x5": "seen less often"}
     assert first["rank"].tolist() == [1, 2]
+    assert {*found[found["feature"] == "x5"]["direction"]} == {"seen less often", "seen more often"}
     assert first["effect"].min() > 1.0
     assert first.loc["x2", "mean_inside"] == pytest.approx(23.0, abs=0.5)
     assert first.loc["x5", "observed_inside"] < 0.2

@@ -1,6 +1,7 @@
 """Text files and arrays: every way of writing a table gives the same table, or a sentence."""
 
 import gzip
+import io
 import subprocess
 import sys
 
@@ -94,9 +95,15 @@ def test_what_was_decided_is_noted(tmp_path):
     assert any("not UTF-8 and was read as Windows-1252" in note for note in table.notes)
 
 
+def stored(save, *arrays, **options):
+    buffer = io.BytesIO()
+    save(buffer, *arrays, **options)
+    return buffer.getvalue()
+
+
 LINES = "\n".join(f"r{i},{i / 8 if i % 4 == 0 else 'weg'},{i + 0.5}" for i in range(40))
 UNITS = "\n".join(f"r{i},{i}.5 mg,{i} %,{i}.1 mg,{i}.5" for i in range(20))
-REFUSED = [
+REFUSED = [  # a file, what it holds, what is said of it; options
     ("t.csv", "", "is empty"),
     ("t.csv", "\n \n", "is empty"),
     ("t.csv", "a,b\n", "header line but no rows"),
@@ -125,15 +132,35 @@ REFUSED = [
     ("t.dat", "x", "does not end in a known format"),
     *((f"t.{kind}", "x", f"not a readable {kind}")
       for kind in ("xlsx", "parquet", "npy", "npz", "h5ad")),
+    ("one.npy", stored(np.save, np.arange(3.0)), "1-dimensional"),
+    ("text.npy", stored(np.save, np.array([["a", "b"]])), "needs numbers"),
+    ("objects.npy", stored(np.save, np.array([[{}]])), "Python objects"),
+    ("two.npz", stored(np.savez, VALUES, VALUES), "holds 2 arrays"),
+    ("coo.npz", stored(sp.save_npz, sp.coo_matrix(np.eye(3))), "format 'coo'; save it as CSR"),
+    ("t.csv", TEXT, "no numeric column .* is the delimiter= right", {"delimiter": ";"}),
+    *(("t.csv", TEXT, "must be one character", {"delimiter": d}) for d in ("ab", "é", '"', "\n")),
+    ("t.csv", TEXT, "unknown encoding: klingon", {"encoding": "klingon"}),
+    ("t.csv", TEXT, "layer= is for", {"layer": "x"}),
+    ("t.csv", TEXT, "sheet= is for xlsx files", {"sheet": "1"}),
+    ("t.csv", TEXT, "no column called 'knd'; did you mean 'kind'", {"labels": "knd"}),
+    ("t.npy", stored(np.save, VALUES), "delimiter= is for text", {"delimiter": ","}),
+    ("c.csv", "Größe\n1\n2\n".encode("cp1252"), "not UTF-8 text", {"encoding": "utf-8"}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
-def test_bad_files_are_refused_in_a_sentence(tmp_path, name, content, message):
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[2])
+def test_bad_files_are_refused_in_a_sentence(tmp_path, case):
+    name, content, message, *options = case
     pytest.importorskip({"t.h5ad": "anndata", "t.xlsx": "openpyxl"}.get(name, "pandas"))
     with pytest.raises(TableError, match=message) as caught:
-        read_table(write(tmp_path, content, name))
+        read_table(write(tmp_path, content, name), **dict(*options))
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    for path, message in ((tmp_path / "none.csv", "no file"), (tmp_path, "is a folder")):
+        with pytest.raises(TableError, match=message):
+            read_table(path)
 
 
 def test_commands_in_messages_are_quoted_for_every_shell(tmp_path):
@@ -152,26 +179,6 @@ def test_commands_in_messages_are_quoted_for_every_shell(tmp_path):
         read_table(tmp_path / "t.csv")
     assert '--missing-value "n f"' in caught.value.command_line
     assert read_table(tmp_path / "t.csv", missing_value="n f").missing_share() == 1 / 3
-
-
-def test_wrong_options_for_a_file_are_refused(tmp_path):
-    path = write(tmp_path, TEXT)
-    np.save(tmp_path / "t.npy", VALUES)
-    for file, options, message in (
-        (path, {"delimiter": ";"}, "no numeric column .* is the delimiter= right"),
-        *((path, {"delimiter": sign}, "must be one character") for sign in ("ab", "é", '"', "\n")),
-        (path, {"encoding": "klingon"}, "unknown encoding: klingon"),
-        (path, {"layer": "x"}, "layer= is for"),
-        (path, {"sheet": "1"}, "sheet= is for xlsx files"),
-        (path, {"labels": "knd"}, "no column called 'knd'; did you mean 'kind'"),
-        (tmp_path / "t.npy", {"delimiter": ","}, "delimiter= is for text"),
-        (write(tmp_path, "Größe\n1\n2\n".encode("cp1252"), "c.csv"), {"encoding": "utf-8"},
-         "not UTF-8 text"),
-        (tmp_path / "none.csv", {}, "no file"),
-        (tmp_path, {}, "is a folder"),
-    ):  # fmt: skip
-        with pytest.raises(TableError, match=message):
-            read_table(file, **options)
 
 
 def test_columns_drop_labels_codes_and_ids_can_be_chosen(tmp_path):
@@ -305,20 +312,6 @@ def test_binary_formats_give_the_same_numbers(tmp_path):
         assert read_table(tmp_path / "f.npz", missing_value=["0.1"]).missing_share() == 0.5
 
 
-def test_bad_arrays_are_refused(tmp_path):
-    np.save(tmp_path / "one.npy", np.arange(3.0))
-    np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
-    np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
-    sp.save_npz(tmp_path / "coo.npz", sp.coo_matrix(np.eye(3)))
-    for name, message in {
-        "one.npy": "1-dimensional", "text.npy": "needs numbers", "objects.npy": "Python objects",
-        "two.npz": "holds 2 arrays", "coo.npz": "format 'coo'; save it as CSR",
-    }.items():  # fmt: skip
-        with pytest.raises(TableError, match=message):
-            read_table(tmp_path / name)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_anndata_layers_labels_and_zeros(tmp_path):
     anndata = pytest.importorskip("anndata")
@@ -331,6 +324,7 @@ def test_anndata_layers_labels_and_zeros(tmp_path):
         np.testing.assert_array_equal(np.isnan(table.dense()), X == 0)
         assert list(table.labels["kind"]) == list(obs["kind"])
         assert "--missing-value" not in table.advise().command()  # log(2) is no code
+        assert "X was read; the file also has the layer 'raw'" in table.notes
     np.testing.assert_array_equal(read_table(path, layer="raw").values, X + 1)
     with pytest.raises(TableError, match="no layer called 'rw'; did you mean 'raw'"):
         read_table(path, layer="rw")

@@ -21,6 +21,7 @@ def test_a_table_is_a_frame_and_speaks_for_itself(tmp_path):
         "  rows are named by 'sample', such as 'r1'",
         "  left out 'note': text, such as 'x<b>'",
     ]
+    assert "rows are named" not in repr(read_table(write(tmp_path, "1,2\n3,4\n")))
     page = table._repr_html_()
     assert "x&lt;b&gt;" in page
     assert "<table" in page
