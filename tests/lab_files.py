@@ -61,10 +61,8 @@ def written(folder, name, group, values, columns, options="", before=None, after
     """Write a file: columns before, values under their names (or a pattern), columns after."""
     if isinstance(columns, str):
         columns = [columns.format(j) for j in range(values.shape[1])]
-    frame = pd.DataFrame(values, columns=columns)
-    for place, more in ((0, before), (None, after)):
-        for j, (key, column) in enumerate((more or {}).items()):
-            frame.insert(len(frame.columns) if place is None else j, key, column)
+    parts = (before, dict(zip(columns, np.transpose(values), strict=True)), after)
+    frame = pd.concat([pd.DataFrame(part, range(len(values))) for part in parts], axis=1)
     if name.endswith(".xlsx"):
         frame.to_excel(folder / name, index=False)
     else:
