@@ -141,7 +141,7 @@ struct Mixture {                 // normal clusters with gaps, or Student's t
     double log_peak;             // log density at the centre of a t with variance 1; unused if normal
 };
 
-struct Softened {            // what rows say of a mixture; sums add up over any split
+struct Expectation {         // what the E-step finds; sums add up over any split
     double* sizes;           // (k,) INOUT; null sums: not wanted
     double* sums;            // (k, p) of w (x - shift) over observed entries, INOUT
     double* counts;          // (k, p) INOUT
@@ -193,7 +193,7 @@ struct Kernels {  // what every instruction set offers
     // Greedy k-means++.
     int32_t (*seed)(const Table&, const Seeds&, Control&);
     // One E-step of a mixture with gaps, and the sums for its M-step.
-    int32_t (*soften)(const Table&, const Mixture&, Softened&, Control&);
+    int32_t (*e_step)(const Table&, const Mixture&, Expectation&, Control&);
 };
 
 // Calls work(context, job) for job = 0 .. jobs - 1 on up to `threads` threads, this one among them;

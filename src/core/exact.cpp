@@ -13,7 +13,7 @@ namespace mnar { namespace LEVEL {
 
 extern const Kernels kernels = {
     NAME(LEVEL), first_pass, fill_rows, impute, run_pass, assign_plain, assign, add_rows, loss_of,
-    label_and_loss, distances, relocate_empty, choose_relocated, update, decide, lloyd, hartigan, seed, soften,
+    label_and_loss, distances, relocate_empty, choose_relocated, update, decide, lloyd, hartigan, seed, e_step,
 };
 
 }}  // namespace mnar::LEVEL

@@ -446,8 +446,8 @@ INLINE void keep_memberships(const Soft& soft, Index count, const SoftChunk& chu
 }
 
 template <class Rows>
-int32_t soften_rows(const Table& table, const Rows& rows, const Soft& soft, Index begin, Index end,
-                    SoftChunk& chunk, const Softened& out, Control& control) {
+int32_t e_step_rows(const Table& table, const Rows& rows, const Soft& soft, Index begin, Index end,
+                    SoftChunk& chunk, const Expectation& out, Control& control) {
     for (; begin < end; begin += ROWS) {
         if (cancelled(control)) return CANCELLED;
         Index count = min_of(ROWS, end - begin);
@@ -465,7 +465,7 @@ int32_t soften_rows(const Table& table, const Rows& rows, const Soft& soft, Inde
 }
 
 // INOUT out: the sums of one chunk more.
-INLINE void add_chunk(const Soft& soft, bool is_sparse, const SoftChunk& chunk, Softened& out) {
+INLINE void add_chunk(const Soft& soft, bool is_sparse, const SoftChunk& chunk, Expectation& out) {
     Index k = soft.k, p = soft.p;
     for (Index l = 0; l < k; ++l) {
         out.sizes[l] += chunk.sizes[l];
@@ -482,7 +482,7 @@ INLINE void add_chunk(const Soft& soft, bool is_sparse, const SoftChunk& chunk, 
 
 // Sums are added to what `out` has (null sums: only what is asked of each row). Cut into chunks of
 // rows, whose sums are added in their order, whatever the number of threads.
-int32_t soften(const Table& table, const Mixture& it, Softened& out, Control& control) {
+int32_t e_step(const Table& table, const Mixture& it, Expectation& out, Control& control) {
     const Soft soft(it, table.p);
     const Chunks chunks(table, (soft.heavy ? 4 : 3) * soft.room * table.p * Index(sizeof(double)));
     const Index size = out.sums ? table.p * (table.is_sparse ? soft.room : soft.k) : 0;
@@ -492,7 +492,7 @@ int32_t soften(const Table& table, const Mixture& it, Softened& out, Control& co
         parts[chunk] = make<SoftChunk>(soft, table.is_sparse, size);
         if (!parts[chunk]) return OUT_OF_MEMORY;
         return with_rows(table, [&](const auto& rows) {
-            return soften_rows(table, rows, soft, chunks.begin(chunk), chunks.end(chunk), *parts[chunk], out,
+            return e_step_rows(table, rows, soft, chunks.begin(chunk), chunks.end(chunk), *parts[chunk], out,
                                control);
         });
     });

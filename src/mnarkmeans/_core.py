@@ -622,10 +622,10 @@ def soft_sums(table: Table, mixture: Mixture, shift: np.ndarray, threads: int) -
     """The E-step: the sums that an M-step needs."""
     k, p, heavy = len(mixture.log_weight), table.p, mixture.freedom > 0
     sizes, sums = np.zeros(k), np.zeros((4 if heavy else 3, k, p))
-    out = structs.Softened(sizes, *sums)
+    out = structs.Expectation(sizes, *sums)
     each = (20.0 if heavy else 3.0) * k
     fields, work = _mixture_fields(mixture, shift, p), each * table.entries
-    call("soften", table, fields, out, threads=threads, work=work)
+    call("e_step", table, fields, out, threads=threads, work=work)
     pulls = sums[3] if heavy else sums[1]
     return SoftSums(sizes, sums[0], sums[1], sums[2], out.log_likelihood, pulls)
 
@@ -636,5 +636,5 @@ def soft_rows(table: Table, mixture: Mixture, threads: int) -> SoftRows:
     fields = _mixture_fields(mixture, np.zeros(table.p), table.p)
     rows = SoftRows(np.empty((n, k)), np.empty(n), np.empty(n, np.int32))
     work = 2.0 * k * table.entries
-    call("soften", table, fields, (*[None] * 5, *rows), threads=threads, work=work)
+    call("e_step", table, fields, (*[None] * 5, *rows), threads=threads, work=work)
     return rows

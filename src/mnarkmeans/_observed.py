@@ -25,26 +25,21 @@ from ._core import Table, first_pass
 # --- missing values -------------------------------------------------------------------------------
 
 
-def code_in(dtype: np.dtype, missing: float) -> float:
-    """The code of missing values in the precision of a table; NaN if there is none."""
-    return float(dtype.type(missing))
-
-
-def seen_in(values: np.ndarray, missing: float) -> np.ndarray:
+def is_observed(values: np.ndarray, missing: float) -> np.ndarray:
     """Where values are observed."""
-    seen = ~np.isnan(values)
+    observed = ~np.isnan(values)
     if not math.isnan(missing):
-        seen &= values != missing
-    return seen
+        observed &= values != missing
+    return observed
 
 
 def with_nan(X: Any, missing: float) -> Any:
     """An array or sparse matrix with NaN for every entry that is missing; X itself if it has."""
-    missing = code_in(X.dtype, missing)
+    missing = float(X.dtype.type(missing))  # in the precision of the table
     if math.isnan(missing):
         return X
     if isinstance(X, np.ndarray):
-        return np.where(seen_in(X, missing), X, X.dtype.type(np.nan))
+        return np.where(is_observed(X, missing), X, X.dtype.type(np.nan))
     X = X.tocsr(copy=True)
     X.data = with_nan(X.data, missing)
     return X
@@ -65,14 +60,14 @@ def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[A
     """
     stored = sparse.issparse(X)
     entries, point = (X.data, point[X.indices]) if stored else (X, point)
-    seen = seen_in(entries, missing)
+    observed = is_observed(entries, missing)
     # R's NA is a signalling NaN: missing values take no part in the subtraction.
-    values = np.subtract(entries, point, where=seen, out=np.zeros(seen.shape))
-    parts = values, seen.astype(np.float64)
+    values = np.subtract(entries, point, where=observed, out=np.zeros(observed.shape))
+    parts = values, observed.astype(np.float64)
     if not stored:
         return parts
-    values, seen = (sparse.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts)
-    return values, seen
+    values, observed = (sparse.csr_array((a, X.indices, X.indptr), shape=X.shape) for a in parts)
+    return values, observed
 
 
 ENTRIES_AT_ONCE = 4_000_000
@@ -106,7 +101,7 @@ class Summary(NamedTuple):
 
     n_rows: int
     n_usable: int  # rows with a weight and an observed value
-    n_unseen: int  # rows without an observed value
+    n_unobserved: int  # rows without an observed value
     weight: float  # of all rows
     whole_weights: bool  # all weights are whole numbers
     counts: np.ndarray  # (p,) weight of the rows that observe the feature
@@ -129,8 +124,8 @@ class Summary(NamedTuple):
 
     def means(self, reference: np.ndarray) -> np.ndarray:
         """(p,) of the observed values, by weight; the reference where there are none."""
-        seen = self.counts > 0
-        return np.where(seen, self.sums / np.where(seen, self.counts, 1.0), reference)
+        observed = self.counts > 0
+        return np.where(observed, self.sums / np.where(observed, self.counts, 1.0), reference)
 
 
 def summary_of(
@@ -144,10 +139,10 @@ def summary_of(
     every = first = first or first_pass(Table(source, missing, weights), threads)
     if not weights.all():
         every = first_pass(Table(source, missing, np.ones(len(weights))), threads)
-    unseen = first.row_counts == 0
-    weights = np.where(unseen, 0.0, weights) if unseen.any() else weights
+    unobserved = first.row_counts == 0
+    weights = np.where(unobserved, 0.0, weights) if unobserved.any() else weights
     return weights, Summary(
-        len(weights), int(np.count_nonzero(weights)), int(np.count_nonzero(unseen)),
+        len(weights), int(np.count_nonzero(weights)), int(np.count_nonzero(unobserved)),
         float(weights.sum()), bool(np.all(weights == np.floor(weights))),
         first.counts, first.sums, first.observed, first.lowest, first.highest,
         every.lowest, every.highest,
@@ -157,12 +152,12 @@ def summary_of(
 def merge_summaries(parts: list[Summary]) -> Summary:
     """Of all blocks of rows together."""
     smallest, largest = partial(np.min, axis=0), partial(np.max, axis=0)
-    how: dict[str, Any] = {
+    merge: dict[str, Any] = {
         "whole_weights": all, "minimum": smallest, "maximum": largest,
         "lowest": smallest, "highest": largest,
     }  # fmt: skip
     columns = zip(Summary._fields, zip(*parts, strict=True), strict=True)
-    return Summary(**{name: how.get(name, sum)(values) for name, values in columns})
+    return Summary(**{name: merge.get(name, sum)(values) for name, values in columns})
 
 
 @dataclass(frozen=True)
@@ -213,7 +208,7 @@ class Observed:
     def filled_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """The whole table as a dense array, and where it is missing (any value may stand there)."""
         if isinstance(self.source, np.ndarray):
-            return self.source, ~seen_in(self.source, self.missing)
+            return self.source, ~is_observed(self.source, self.missing)
         gaps = np.ones(self.source.shape, bool)
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.source.indptr))
         gaps[rows, self.source.indices] = False

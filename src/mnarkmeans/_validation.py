@@ -23,7 +23,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from . import _core as core
-from ._observed import Observed, Summary, code_in, seen_in, summary_of, with_nan, without_mask
+from ._observed import Observed, Summary, is_observed, summary_of, with_nan, without_mask
 
 # --- from user input to Observed ------------------------------------------------------------------
 
@@ -42,8 +42,8 @@ def observe(
     X = check_table(estimator, X, reset=fits if reset is None else reset)
     weights = check_weights(sample_weight, X)
     X, missing, weights, summary = summarise(X, missing_values, weights, threads)
-    center = check_summary(X, summary, reference, estimator, fits=fits)
-    return Observed(X, missing, weights, summary, center, summary.means(center))
+    point = check_summary(X, summary, reference, estimator, fits=fits)
+    return Observed(X, missing, weights, summary, point, summary.means(point))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _canonical(X):
 
 def _without_gaps(X, missing: float):
     """A CSR matrix without the stored entries that are NaN or ``missing``."""
-    keep = seen_in(X.data, missing)
+    keep = is_observed(X.data, missing)
     counts = np.concatenate([[0], np.cumsum(keep)])
     return sparse.csr_array((X.data[keep], X.indices[keep], counts[X.indptr]), shape=X.shape)
 
@@ -209,23 +209,23 @@ def summarise(
 ) -> tuple[Any, float, np.ndarray, Summary]:
     """The table (a CSR matrix in canonical form, without stored gaps), the code of its gaps, its
     weights (0 for rows without an observed value), and its summary."""
-    missing = code_in(X.dtype, check_missing_values(missing_values))
+    missing = float(X.dtype.type(check_missing_values(missing_values)))
 
-    def look(X):
+    def first_pass(X):
         return core.first_pass(core.Table(X, missing, weights), threads)
 
     is_sparse = sparse.issparse(X)
     X = _canonical(X) if is_sparse and X.indices.dtype != np.int32 else X
-    first = look(X)
+    first = first_pass(X)
     if first.malformed >= 0:
         X = _canonical(X)
-        first = look(X)
+        first = first_pass(X)
     if first.infinite >= 0:
         _refuse_infinite(X, first.infinite)
     coded = not math.isnan(missing)
     if is_sparse and (np.isnan(first.sums).any() or (coded and missing in X.data)):
         X = _without_gaps(X, missing)
-        first = look(X)
+        first = first_pass(X)
     return X, missing, *summary_of(X, missing, weights, threads, first)
 
 
@@ -253,13 +253,13 @@ def check_summary(
             "large: their sum overflows. Rescale the data."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    center = check_reference(reference, len(summary.counts), summary.minimum, names)
-    check_scale(summary, 1.0, center, vanishing=fits)
+    point = check_reference(reference, len(summary.counts), summary.minimum, names)
+    check_scale(summary, 1.0, point, vanishing=fits)
     if fits and estimator is not None:
-        given = None if isinstance(reference, str) else center
-        for message in _doubts(X, summary, estimator, given):
+        given = None if isinstance(reference, str) else point
+        for message in _data_warnings(X, summary, estimator, given):
             warn(message, MissingDataWarning)
-    return center
+    return point
 
 
 def check_enough_rows(summary: Summary, n_clusters: int, name="n_clusters") -> None:
@@ -286,7 +286,7 @@ def _refuse_infinite(X, row: int):
 CODES = (-99, -999, -9999, -99999, 999, 9999, 99999, -2147483648)
 MAX_CODED = 20  # features that are checked for each code
 SMALL_COUNT, VERY_SKEWED = 100, 10  # counts above both 100 and 10 times their mean
-ENTRIES_TO_JUDGE = 100_000  # whether all are whole numbers
+ENTRIES_TO_INSPECT = 100_000  # whether all are whole numbers
 FEWEST_VALUES = 10  # of a feature, for its spread to be known
 
 
@@ -302,17 +302,17 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=stacklevel)
 
 
-def _doubts(
+def _data_warnings(
     X: Any, summary: Summary, estimator: Any, reference: np.ndarray | None
 ) -> Iterator[str]:
     """What looks wrong in a table to fit to; ``reference`` (p,) if it was given in numbers."""
-    if summary.n_unseen:
+    if summary.n_unobserved:
         label = "the centre nearest to the reference"
         if hasattr(estimator, "mechanism"):
             label = "the cluster most likely to have all values missing"
         yield (
-            f"{summary.n_unseen} row(s) have no observed value. They do not affect the centres; "
-            f"their label is that of {label}."
+            f"{summary.n_unobserved} row(s) have no observed value. They do not affect the "
+            f"centres; their label is that of {label}."
         )
     empty = np.flatnonzero(summary.counts == 0)
     if len(empty):
@@ -377,8 +377,8 @@ def _is_code(X: Any, j: int, code: float) -> bool:
 
 
 def _is_whole(X: Any) -> bool:
-    n_rows = ENTRIES_TO_JUDGE // X.shape[1] + 1
-    values = X.data[:ENTRIES_TO_JUDGE] if sparse.issparse(X) else X[:n_rows]
+    n_rows = ENTRIES_TO_INSPECT // X.shape[1] + 1
+    values = X.data[:ENTRIES_TO_INSPECT] if sparse.issparse(X) else X[:n_rows]
     return bool(np.all((values == np.floor(values)) | np.isnan(values)))
 
 

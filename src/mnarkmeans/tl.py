@@ -23,7 +23,7 @@ from ._batch import BatchCenter
 from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
-from ._observed import seen_in, with_nan
+from ._observed import is_observed, with_nan
 from ._solver import log_line
 from ._validation import MissingDataWarning, by_position, check_lam, check_reference
 from .metrics import verdict
@@ -258,8 +258,8 @@ def _observed_columns(X: Any, missing: float) -> np.ndarray:
         return np.any(dask.compute(*(observed(block, missing) for block in blocks)), axis=0)
     if sparse.issparse(X):
         X = X.tocsr()  # blocks of Dask arrays may be CSC
-        return np.bincount(X.indices[seen_in(X.data, missing)], minlength=X.shape[1]) > 0
-    return np.any(seen_in(X, missing), axis=0)
+        return np.bincount(X.indices[is_observed(X.data, missing)], minlength=X.shape[1]) > 0
+    return np.any(is_observed(X, missing), axis=0)
 
 
 def _check_expression(X: Any) -> None:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import erfcx, expit, log_ndtr, logit, xlogy
 
-from .._observed import Observed, seen_in
+from .._observed import Observed, is_observed
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MIN_LOG = -700.0  # of a probability
@@ -55,7 +55,7 @@ def entries(
             rows, values = block.indices[kept], block.data[kept]
             numbers = np.repeat(np.arange(block.shape[1]), np.diff(block.indptr))[kept]
         else:
-            kept = (seen_in(block, observed.missing) & counted[:, None]).T
+            kept = (is_observed(block, observed.missing) & counted[:, None]).T
             values, (numbers, rows) = block.T[kept], np.nonzero(kept)
         columns = chosen[begin + numbers]
         yield rows, columns, values.astype(np.float64) - observed.reference[columns]

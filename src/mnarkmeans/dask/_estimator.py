@@ -39,7 +39,7 @@ from ._blocks import (
     to_dask,
     with_weights,
 )
-from ._passes import STARTS, BlockRows, Partition, add, assess
+from ._passes import STARTS, BlockRows, Partition, add, total_loss
 
 N_INIT = 3
 ROWS_TO_INSPECT = 1000  # the first ones, for codes of missing values and for raw counts
@@ -122,7 +122,7 @@ reference_, n_features_in_, feature_names_in_
             mu = self.cluster_centers_.astype(np.float64)[None]
             lam, shift = penalties(self.lam_, 1, blocks.n_features), mu.mean(axis=(0, 1))
             fitted = Partition(mu, lam, blocks.reference, shift)
-            loss, self.cluster_sizes_ = blocks.reduce(assess, add, fitted, mu)
+            loss, self.cluster_sizes_ = blocks.reduce(total_loss, add, fitted, mu)
             self._store_loss(loss, self.cluster_sizes_)
         labels = self.predict(X)
         if is_lazy(X):  # the sizes of all blocks are known by now

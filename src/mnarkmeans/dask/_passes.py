@@ -1,10 +1,11 @@
 """What is done to each block: Lloyd's loop, k-means||, and the loss at the final centres.
 
-    step       the centres of the active starts -> S, C, N of the block
-    costly     the centres of a start -> rows that could fill an empty cluster
-    add_up     the labels of a start, some changed -> S, C, N of the block
-    assess     the labels of a start, other centres -> the loss, and the rows of each cluster
-    draw       the candidates so far -> rows far from all of them
+    step          the centres of the active starts -> S, C, N of the block
+    costly        the centres of a start -> rows to which an empty cluster could be relocated
+    sum_up        the labels of a start, some changed -> S, C, N of the block
+    total_loss    the labels of a start, other centres -> the loss, and the rows of each cluster
+    draw          the candidates so far -> rows far from all of them
+    pool_weights  the candidates -> how many rows are closest to each
 
 Every function is pure as far as results go: a task that runs twice, or on another worker, gives
 the same sums. Rows are known by their number in the whole table, so the division into blocks
@@ -35,7 +36,7 @@ class Partition(NamedTuple):
     lam: np.ndarray  # (G, p)
     reference: np.ndarray  # (p,)
     shift: np.ndarray  # (p,)
-    rows: np.ndarray = np.empty(0, np.int64)  # rising: rows that were moved
+    rows: np.ndarray = np.empty(0, np.int64)  # that were moved
     clusters: np.ndarray = np.empty(0, np.int32)  # and where to
 
     @property
@@ -45,8 +46,8 @@ class Partition(NamedTuple):
     def labels(self, block: Block, first: int) -> np.ndarray:
         """(b,) of a block whose first row has number ``first``."""
         labels = core.assign(block.table(first), self.centers, threads=1)[0]
-        begin, end = np.searchsorted(self.rows, [first, first + block.n_rows])
-        labels[self.rows[begin:end] - first] = self.clusters[begin:end]
+        inside = (self.rows >= first) & (self.rows < first + block.n_rows)
+        labels[self.rows[inside] - first] = self.clusters[inside]
         return labels
 
 
@@ -75,14 +76,14 @@ def add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(map(sum, zip(*parts, strict=True)))
 
 
-def add_up(block: Block, first: int, partition: Partition) -> core.Stats:
+def sum_up(block: Block, first: int, partition: Partition) -> core.Stats:
     """The sums of one start."""
     stats, labels = core.Stats.zeros(*partition.mu.shape), partition.labels(block, first)
     core.add_rows(block.table(first), partition.centers, labels, stats, threads=1)
     return stats
 
 
-def assess(
+def total_loss(
     block: Block, first: int, partition: Partition, mu: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """The loss of the block with these labels and the centres mu (1, k, p), by direct differences,
@@ -128,7 +129,7 @@ class BlockRows:
         self._partitions = {
             int(r): sent._replace(mu=sent.mu[[a]], lam=sent.lam[[a]]) for a, r in enumerate(active)
         }
-        *stats, largest = self.blocks.reduce(step, add, sent, active, len(starts.mu), fresh)
+        *stats, largest = self.blocks.reduce(step, add, sent, active, starts.count, fresh)
         for kept, new in zip(starts.stats, stats, strict=True):
             kept[active] = new
         return largest
@@ -141,15 +142,13 @@ class BlockRows:
         members, costs, rows, labels = self.blocks.reduce(costly, merge, partition, most)
         chosen = core.choose_relocated(costs, labels, members)
         clusters = np.flatnonzero(chosen >= 0).astype(np.int32)
-        rows = rows[chosen[clusters]]
-        by_row = np.argsort(rows)
-        partition = partition._replace(rows=rows[by_row], clusters=clusters[by_row])
-        for kept, new in zip(starts.stats, self.blocks.reduce(add_up, add, partition), strict=True):
+        partition = partition._replace(rows=rows[chosen[clusters]], clusters=clusters)
+        for kept, new in zip(starts.stats, self.blocks.reduce(sum_up, add, partition), strict=True):
             kept[r] = new[0]
         self._partitions[r] = partition
 
     def loss_of(self, starts: core.Starts, r: int) -> float:
-        return self.blocks.reduce(assess, add, self._partitions[r], starts.mu[[r]])[0]
+        return self.blocks.reduce(total_loss, add, self._partitions[r], starts.mu[[r]])[0]
 
 
 # --- starting centres -----------------------------------------------------------------------------
@@ -174,7 +173,7 @@ def k_means_parallel(
         merge = partial(merge_drawn, size=size)
         _, rows = blocks.reduce(draw, merge, candidates, means, seed, size)
         candidates = np.vstack([candidates, rows])
-    weights = blocks.reduce(followers, partial(np.sum, axis=0), candidates, means)
+    weights = blocks.reduce(pool_weights, partial(np.sum, axis=0), candidates, means)
     return k_means_plus_plus(observe(candidates, sample_weight=weights), n_starts, k, rng, threads)
 
 
@@ -207,7 +206,7 @@ def merge_drawn(parts: list[Drawn], size: int) -> Drawn:
     return keys[winners], rows[winners]
 
 
-def followers(block: Block, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
+def pool_weights(block: Block, first: int, candidates: np.ndarray, means: np.ndarray) -> np.ndarray:
     """(T,) weight of the rows closest to each candidate."""
     labels = _closest(block, first, candidates, means)[1]
     return np.bincount(labels, block.weights, len(candidates))
