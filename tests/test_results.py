@@ -243,6 +243,14 @@ def clusters():
 SIZES = [(n, p) for n in (2, 3, 4, 5, 6, 8, 9, 10, 11, 13) for p in (1, 2, 3, 5)]
 
 
+def refusal_or(make, *given):
+    """What is made, or the words of the refusal."""
+    try:
+        return make(*given)
+    except ValueError as error:
+        return str(error)
+
+
 def edges(make, sizes=SIZES, **options):
     """Of small tables: all numbers, warnings among them, or the words of the refusal."""
     found = {}
@@ -250,12 +258,9 @@ def edges(make, sizes=SIZES, **options):
         X = table("decay", n=3 * n, p=max(3, p), **options)[:n, :p]
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            try:
-                made = numbers(plain(make(X[~np.isnan(X).all(axis=1)])))
-            except ValueError as error:
-                made = [str(error)]
-        if warned:
-            made = [*made, *(x for one in warned for x in figures(str(one.message)))]
+            made = refusal_or(make, X[~np.isnan(X).all(axis=1)])
+        made = [made] if isinstance(made, str) else numbers(plain(made))
+        made += [x for one in warned for x in figures(str(one.message))]
         found[f"{n} x {p}"] = made if isinstance(made[0], str) else np.arcsinh(made)
     return found
 
@@ -293,14 +298,13 @@ def readings(n, p):
         file = Path(folder, "t.csv")
         for *_, text in dialects(n, p):
             file.write_text(text)
-            try:
-                read = read_table(file)
-            except ValueError:
+            read = refusal_or(read_table, file)
+            if isinstance(read, str):
                 found.append(-1.0)
-            else:
-                names = " ".join([*read.ids, *read.features]).encode()
-                total, sum_of_names = np.nansum(read.values), zlib.crc32(names) % 100
-                found += [*read.shape, total, len(read.notes), sum_of_names]
+                continue
+            names = " ".join([*read.ids, *read.features]).encode()
+            total, sum_of_names = np.nansum(read.values), zlib.crc32(names) % 100
+            found += [*read.shape, total, len(read.notes), sum_of_names]
     return np.array(found)
 
 
@@ -338,10 +342,8 @@ def edge_of_advice(kind):
         X = measurements(kind, n, p)
         frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(p)])
         frame.insert(0, "id", [f"r{i}" for i in range(n)])
-        try:
-            given = advise(frame)
-        except ValueError as error:
-            found[f"{n} x {p}"] = str(error)
+        given = found[f"{n} x {p}"] = refusal_or(advise, frame)
+        if isinstance(given, str):
             continue
         said = [x for one in given.suggestions for x in figures(one.reason)]
         prepared = given.preparation.fit_apply(given.table)[2]
@@ -398,7 +400,7 @@ def edge_of_lost(X):
 
 def words_among_numbers(n):
     """Of the j-th column j cells are words, in j rows or as j different ones."""
-    found = {}
+    found = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "t.csv")
         for words in range(min(n, 12) + 1):
@@ -406,14 +408,13 @@ def words_among_numbers(n):
                 cells = [f"w{i * different}" if i < words else f"{i}.5" for i in range(n)]
                 lines = (f"r{i},{i % 7}.25,{cell}" for i, cell in enumerate(cells))
                 file.write_text("\n".join(["id,a,b", *lines]) + "\n")
-                try:
-                    read = read_table(file)
-                except ValueError:
-                    found[f"{words} {different}"] = [-1.0]
+                read = refusal_or(read_table, file)
+                if isinstance(read, str):
+                    found.append(-1.0)
                     continue
                 said = [x for note in (*read.notes, *read.left_out) for x in figures(str(note))]
-                found[f"{words} {different}"] = [*read.shape, np.nansum(read.values), *said]
-    return np.concatenate([*found.values()])
+                found += [*read.shape, np.nansum(read.values), *said]
+    return np.array(found)
 
 
 NAMES = (
@@ -430,11 +431,8 @@ def further_column(name):
         frame = pd.DataFrame(measurements("log", n, 6), columns=[f"ctrl {j}" for j in range(6)])
         frame.insert(0, "Protein IDs", [f"P{i}" for i in range(n)])
         frame[name] = np.arange(1, n + 1) if name == "counted" else 0.5 * np.arange(n) ** 2
-        try:
-            given = advise(frame)
-        except ValueError as error:
-            found[str(n)] = str(error)
-        else:
+        given = found[str(n)] = refusal_or(advise, frame)
+        if not isinstance(given, str):
             found[str(n)] = [given.command("t.csv"), *map(str, given.table.left_out)]
     return found
 
