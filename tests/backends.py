@@ -19,10 +19,6 @@ from scipy.special import ndtr
 from mnarkmeans import MNARKMeans, _core
 
 FORMS = ["dense", "csr"]
-CUT = {
-    "ENTRIES_OF_ONE_CHUNK": 24,
-    "ENTRIES_PER_CHUNK": 60,
-}  # cuts small tables as large ones are
 
 
 def to_csr(X):
@@ -74,13 +70,9 @@ def on_dask(table, n_blocks=3):
     return da.concatenate(blocks)
 
 
-@contextlib.contextmanager
-def chunks(entries: int = CUT["ENTRIES_PER_CHUNK"]):
-    """``entries`` of each chunk, about."""
-    with contextlib.ExitStack() as stack:
-        for name, value in (CUT | {"ENTRIES_PER_CHUNK": entries}).items():
-            stack.enter_context(mock.patch.object(_core, name, value))
-        yield
+def chunks(entries=60):
+    """Small tables are cut as large ones are, with about so many ``entries`` in each chunk."""
+    return mock.patch.multiple(_core, ENTRIES_OF_ONE_CHUNK=24, ENTRIES_PER_CHUNK=entries)
 
 
 class Backend(NamedTuple):

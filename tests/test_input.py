@@ -226,6 +226,7 @@ def test_n_init_auto_is_ten(X):
     assert len(fit(X, n_init="auto").start_losses_) == 10
     batches = MiniBatchMNARKMeans(3, n_init="auto", random_state=0).fit(X)
     assert len(batches.start_losses_) == 10
+    assert batches.missingness_.lam == batches.lam_
     searched = MNARKMeansCV([2, 3], n_init="auto", n_splits=4, random_state=0).fit(X)
     assert len(searched.start_losses_) == 10
     one, auto = (MNARMixture(3, n_init=n, random_state=0).fit(X) for n in (1, "auto"))

@@ -132,16 +132,6 @@ def test_a_starved_centre_never_moves_to_a_row_of_no_weight_or_next_to_none():
     assert np.abs(model.cluster_centers_).max() < 20.0
 
 
-def test_lam_auto_and_what_it_found():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 3)) + 3.0 * rng.integers(0, 3, size=(2000, 1))
-    X[rng.random(X.shape) < np.exp(-(X**2))] = np.nan
-    X = X[~np.isnan(X).all(axis=1)]
-    model = MiniBatchMNARKMeans(3, random_state=0).fit(X)
-    assert 0.0 < model.lam_ < 1.0
-    assert model.missingness_.lam == model.lam_
-
-
 def test_later_batches_may_be_small_or_empty_of_values():
     model = MiniBatchMNARKMeans(3, lam=0.5, random_state=0).partial_fit(clusters(300))
     before = model.cluster_centers_.copy()
