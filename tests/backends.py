@@ -13,6 +13,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+import pytest
 from scipy import sparse
 from scipy.special import ndtr
 
@@ -82,45 +83,42 @@ class Backend(NamedTuple):
     def table(self, X):
         return to_csr(X) if self.form == "csr" else X
 
+    def there(self):
+        """A context: what runs in it runs in this backend."""
+        if self.where == "dask":
+            import dask
+
+            return dask.config.set(scheduler="synchronous")
+        return chunks() if self.where == "chunks" else contextlib.nullcontext()
+
     def fit(self, X, init, lam, reference, /, *, sample_weight=None, **options):
         """One fit of Lloyd's loop from given centres, unless the options say otherwise."""
         options = {"max_iter": 50, "tol": 0.0, "algorithm": "lloyd", "init": init} | options
         options |= {"lam": lam, "reference": reference}
-        table, k = self.table(X), len(init)
-        with warnings.catch_warnings():
+        table, estimator = self.table(X), MNARKMeans
+        if self.where == "dask":
+            import mnarkmeans.dask
+
+            assert options.pop("algorithm") in ("lloyd", "auto")
+            table, estimator = on_dask(table), mnarkmeans.dask.MNARKMeans
+        with warnings.catch_warnings(), self.there():
             warnings.simplefilter("ignore")  # random tables have empty rows, features and clusters
-            if self.where == "dask":
-                return fit_on_dask(table, k, sample_weight, options)
-            with chunks() if self.where == "chunks" else contextlib.nullcontext():
-                return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
+            model = estimator(len(init), **options).fit(table, sample_weight=sample_weight)
+            model.labels_ = np.asarray(model.labels_)
+        return model
 
     def ask(self, model, method, X):
         """What a method of the fitted model says of X, asked in this backend."""
         table = self.table(X)
-        if self.where == "dask":
-            return getattr(model, method)(on_dask(table)).compute(scheduler="synchronous")
-        with chunks() if self.where == "chunks" else contextlib.nullcontext():
+        with self.there():
+            if self.where == "dask":
+                return getattr(model, method)(on_dask(table)).compute()
             return getattr(model, method)(table)
-
-
-def fit_on_dask(table, k, sample_weight, options):
-    import dask
-
-    import mnarkmeans.dask
-
-    assert options.pop("algorithm", "lloyd") in ("lloyd", "auto")
-    with dask.config.set(scheduler="synchronous"):
-        model = mnarkmeans.dask.MNARKMeans(k, **options)
-        model.fit(on_dask(table), sample_weight=sample_weight)
-        model.labels_ = np.asarray(model.labels_)
-    return model
 
 
 IN_MEMORY = [Backend(where, form) for where in ("block", "chunks") for form in FORMS]
 BACKENDS = IN_MEMORY.copy()
 if importlib.util.find_spec("dask") is not None:
     BACKENDS += [Backend("dask", form) for form in FORMS]
-
-
-def names(backend):
-    return "-".join(backend) if isinstance(backend, Backend) else None
+everywhere = pytest.mark.parametrize("backend", BACKENDS, ids="-".join)
+in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids="-".join)

@@ -11,14 +11,12 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
-from backends import BACKENDS, IN_MEMORY, grouped_rows, names, to_csr
+from backends import everywhere, grouped_rows, in_memory, to_csr
 from sklearn.cluster import KMeans
 
 from mnarkmeans import MiniBatchMNARKMeans, MNARKMeans, _core
 
 nan, CPU = np.nan, Path("/proc/cpuinfo")
-everywhere = pytest.mark.parametrize("backend", BACKENDS, ids=names)
-in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids=names)
 
 
 # --- the row and the model alone --------------------------------------------------------------

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import oracle
 import pytest
-from backends import BACKENDS, FORMS, IN_MEMORY, Backend, chunks, grouped_rows, names, to_csr
+from backends import FORMS, Backend, chunks, everywhere, grouped_rows, in_memory, to_csr
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -17,8 +17,6 @@ from sklearn.cluster import KMeans
 from mnarkmeans import MNARKMeans
 from mnarkmeans._solver import Bounds
 
-everywhere = pytest.mark.parametrize("backend", BACKENDS, ids=names)
-in_memory = pytest.mark.parametrize("backend", IN_MEMORY, ids=names)
 BLOCK = Backend("block", "dense")
 
 
