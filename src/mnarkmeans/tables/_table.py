@@ -352,17 +352,13 @@ class Table:
             lines.append(f"rows are named{by}, such as {str(self.ids[0])!r}")
         groups: dict[str, dict[str, str]] = {}
         for name, reason in self.left_out:
-            general = "too many missing values" if reason.endswith("% missing") else reason
-            groups.setdefault(general.split(", such as")[0], {})[name] = reason
-        for general, reasons in groups.items():
-            # Nobody asks for the names of what was requested.
-            names = (
-                counted(len(reasons), "column")
-                if general in BY_REQUEST
-                else abbreviated([*reasons], 8)
-            )
-            reason = general if len(reasons) > 1 else next(iter(reasons.values()))
-            lines.append(f"left out {names}: {reason}")
+            shared = reason.split(", such as")[0]
+            shared = "too many missing values" if shared.endswith("% missing") else shared
+            groups.setdefault(shared, {})[name] = reason
+        for shared, reasons in groups.items():
+            names, by_request = [*reasons], shared in BY_REQUEST  # then nobody asks for the names
+            what = counted(len(names), "column") if by_request else abbreviated(names, 8)
+            lines.append(f"left out {what}: {shared if len(names) > 1 else reasons[names[0]]}")
         return lines + self.notes
 
     def __repr__(self) -> str:
