@@ -21,7 +21,7 @@ from ._cells import ROLES, describes_features, has_role, matches, names_features
 from ._prepare import Preparation, by_row
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import annotate, tidy
+from ._tidy import Tidy, annotate
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
@@ -114,7 +114,8 @@ def advise(
         options = options or ReadOptions()
         content = read_content(source, options)
         aside = labels if annotations is None else content.having(labels)
-        source = tidy(content, options, (*aside, *content.having([str(preparation.batch)])))
+        aside = (*aside, *content.having([str(preparation.batch)]))
+        source = Tidy(content, options, aside).table()
     advice = Advice(source, source.options, preparation)
     if source.content is None:
         return advice
@@ -124,8 +125,9 @@ def advise(
         before = advice.options
         look(advice, given)
         if advice.options != before:
-            table = advice.table
-            advice.table = tidy(table.content, advice.options, table.content.having(table.labels))
+            content = advice.table.content
+            aside = content.having(advice.table.labels)
+            advice.table = Tidy(content, advice.options, aside).table()
     if annotations is not None:
         annotate(advice.table, annotations, labels)
     known = {**advice.table.labels, **advice.table.annotations}

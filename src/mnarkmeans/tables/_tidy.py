@@ -137,27 +137,24 @@ def read_table(
     wanted = (labels,) if isinstance(labels, str) else tuple(labels)
     content = read_content(source, options)
     aside = wanted if annotations is None else content.having(wanted)
-    table = tidy(content, options, aside, features)
+    table = Tidy(content, options, aside, features).table()
     if annotations is not None:
         annotate(table, annotations, wanted)
     return table
 
 
-def tidy(
-    content: Content,
-    options: ReadOptions,
-    labels: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-) -> Table:
-    """A table of what a file holds, or a refusal that says what to do."""
-    return _Tidy(content, options, tuple(labels), features).table()
+class Tidy:
+    """A file on its way to a table: what the user said, and what each column was found to be.
 
-
-class _Tidy:
-    """A file on its way to a table: what the user said, and what each column was found to be."""
+    labels : columns that are kept aside; features : those that a model knows, if there is one
+    """
 
     def __init__(
-        self, content: Content, options: ReadOptions, labels: tuple[str, ...], features: Any
+        self,
+        content: Content,
+        options: ReadOptions,
+        labels: Sequence[str] = (),
+        features: Sequence[str] | None = None,
     ) -> None:
         self.whole, self.options, self.labels = content, options, labels
         self.of_model = features is not None
@@ -179,7 +176,10 @@ class _Tidy:
         self.cells: dict[str, Cells] = {}  # of columns
 
     def table(self) -> Table:
-        """The rows that are kept, with the columns that hold measurements as features."""
+        """The rows that are kept, with the columns that hold measurements as features.
+
+        A file that holds no such table is refused, with what to do about it.
+        """
         content, options, n = self.content, self.options, len(self.rows)
         id_column = self.id_column() if content.ids is None else None
         used = []
@@ -425,31 +425,30 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
     content, where = read_content(path, ReadOptions()), Path(path)
     if content.ids is not None:
         raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
-    frame, names = content.to_frame(), [str(i).strip() for i in table.ids]
-    joins = []
+    names, joins = [str(i).strip() for i in table.ids], []
     for change in (list, short_names):
         ours = change(names)
-        for column in frame.columns:
-            theirs = change(["" if text is None else str(text).strip() for text in frame[column]])
-            joins.append((len({*ours} & {*theirs} - {""}), str(column), ours, theirs))
+        for name, column in content.columns.items():
+            theirs = change(["" if text is None else str(text).strip() for text in column])
+            joins.append((len({*ours} & {*theirs} - {""}), name, ours, theirs))
     n_shared, key, ours, theirs = max(joins, key=lambda join: join[0])
-    if not n_shared or len(frame.columns) == 1:
+    if not n_shared or len(content.columns) == 1:
         raise TableError(f"{where} needs a column that holds the row names of the table, such as "
                          f"{names[0]!r}, and another one")  # fmt: skip
     if twice := {name for name, times in Counter(theirs).items() if times > 1} & {*ours} - {""}:
         raise TableError(f"{where} has more than one row for {min(twice)!r} in column {key!r}; "
                          "give one for each")  # fmt: skip
     place = {text: i for i, text in enumerate(theirs)}
-    for name in frame.columns.drop(key):
+    for name in [name for name in content.columns if name != key]:
         values = _plain_values(content.columns[name], content.decimal)
         table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
     if absent := sum(name not in place for name in ours):
         table.notes.append(f"{absent:,} of {len(names):,} rows are not in {where.name}")
+    known = table.annotations | table.labels
     for name in labels:
-        if name not in (*table.labels, *table.annotations):
-            raise unknown_name("column", name, (*table.labels, *table.annotations))
-        if name not in table.labels:
-            table.labels[name] = np.array(table.annotations[name], dtype=object)
+        if name not in known:
+            raise unknown_name("column", name, known)
+        table.labels.setdefault(name, np.array(known[name], dtype=object))
 
 
 def _plain_values(column: np.ndarray, decimal: str) -> list[Any]:
