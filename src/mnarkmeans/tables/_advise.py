@@ -49,8 +49,8 @@ class Suggestion:
 
     def typed(self) -> str:
         """The options as they are typed on the command line."""
-        added = (_with(ReadOptions(), self.changes), _with(Preparation(), self.changes))
-        return " ".join(map(quoted, [word for one in added for word in one.typed()]))
+        options, steps = _with(ReadOptions(), self.changes), _with(Preparation(), self.changes)
+        return " ".join(map(quoted, [*options.typed(), *steps.typed()]))
 
     def __str__(self) -> str:
         return f"{self.typed()}: {self.reason}"

@@ -138,7 +138,7 @@ class Cells(NamedTuple):
 
 
 def read_cells(
-    column: np.ndarray, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
+    column: Any, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
 ) -> Cells:
     """Read a column of texts (and numbers) cell by cell; each distinct cell once.
 

@@ -247,7 +247,7 @@ class Preparation:
             (self.scale == "maxabs", "features", "relative to the largest value",
              "features divided by their largest absolute value"),
         ]  # fmt: skip
-        return [tuple(words) for taken, *words in every if taken]  # type: ignore[misc]
+        return [tuple(words) for asked, *words in every if asked]  # type: ignore[misc]
 
     @property
     def _steps(self) -> list[str]:
@@ -276,13 +276,13 @@ class Preparation:
         """From a model file, whose checksum has been verified."""
         try:
             batches = tuple(stored.get("batches", ()))
-            found = cls(**stored | {"features": tuple(features), "batches": batches})
-            for numbers in (found.shift, found.spread, found.batch_shifts):
+            steps = cls(**stored | {"features": tuple(features), "batches": batches})
+            for numbers in (steps.shift, steps.spread, steps.batch_shifts):
                 if numbers is not None:
                     np.reshape(numbers, (-1, len(features)))
         except (AttributeError, TypeError, ValueError) as error:
             raise TableError("the preparation of the model is damaged; fit it again") from error
-        return found
+        return steps
 
     def _zeros_missing(self, table: Table) -> Table:
         values = table.values

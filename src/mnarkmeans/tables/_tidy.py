@@ -170,7 +170,6 @@ class Tidy:
         self.matrix = None
         if content.matrix is not None:
             self.matrix = without_codes(content.matrix, options.missing_value)
-        if content.ids is not None:
             self.n_observed = n_observed(self.matrix)
         self.left_out: dict[str, str] = {}  # columns, and why
         self.cells: dict[str, Cells] = {}  # of columns
@@ -206,8 +205,8 @@ class Tidy:
             unnamed = names.isna().to_numpy()
             ids = np.where(unnamed, "row " + ids, names.astype(str).str.strip().to_numpy(object))
         notes = self.notes
-        found = [self.cells[name].marks for name in used if name in self.cells]
-        if marks := sum(filter(None, found), Counter[str]()):
+        of_columns = [self.cells[name].marks for name in used if name in self.cells]
+        if marks := sum(filter(None, of_columns), Counter[str]()):
             notes.append("read as missing: " + listed(marks))
         if not (self.of_model and content.ids is not None):
             notes += content.notes
@@ -295,9 +294,11 @@ class Tidy:
 
     def not_measured(self, name: str) -> str | None:
         """Why a column is no measurement, or None."""
-        content = self.content
+        content, place = self.content, self.places.get(name)
+        if place is not None and not self.n_observed[place]:
+            return NEVER_OBSERVED
         if content.ids is not None:
-            return None if self.n_observed[self.places[name]] else NEVER_OBSERVED
+            return None
         column = content.columns[name]
         if column.dtype.kind in "cbmM":
             return f"not numbers ({column.dtype})"
@@ -307,7 +308,7 @@ class Tidy:
         cells = self.cells[name] = read_cells(column, content.decimal, codes, grouped=grouped)
         if cells.words:
             return self.text(name, cells)
-        if not cells.n_numbers:
+        if place is None and not cells.n_numbers:
             return NEVER_OBSERVED
         if not self.auto_columns:
             return None
@@ -351,8 +352,8 @@ class Tidy:
                   if column.dtype.kind != "f"}  # fmt: skip
 
         def is_text(column: Any) -> bool:
-            some = column.to_numpy()[:: max(1, len(column) // 1000)]  # a thousand are enough
-            cells = read_cells(some, content.decimal, self.options.missing_value)
+            part = column.iloc[:: max(1, len(column) // 1000)]  # a thousand are enough
+            cells = read_cells(part.array, content.decimal, self.options.missing_value)
             return cells.n_numbers <= cells.words.total()
 
         def complete(name: str, share: float = 1.0) -> bool:
@@ -439,9 +440,10 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
         raise TableError(f"{where} has more than one row for {min(twice)!r} in column {key!r}; "
                          "give one for each")  # fmt: skip
     place = {text: i for i, text in enumerate(theirs)}
-    for name in [name for name in content.columns if name != key]:
-        values = _plain_values(content.columns[name], content.decimal)
-        table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
+    for name, column in content.columns.items():
+        if name != key:
+            values = _plain_values(column, content.decimal)
+            table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
     if absent := sum(name not in place for name in ours):
         table.notes.append(f"{absent:,} of {len(names):,} rows are not in {where.name}")
     known = table.annotations | table.labels
@@ -451,7 +453,7 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
         table.labels.setdefault(name, np.array(known[name], dtype=object))
 
 
-def _plain_values(column: np.ndarray, decimal: str) -> list[Any]:
+def _plain_values(column: Any, decimal: str) -> list[Any]:
     """Numbers where the column holds nothing else, words otherwise."""
     cells = read_cells(column, decimal)
     if cells.words or not cells.n_numbers:
