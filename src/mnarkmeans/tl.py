@@ -23,9 +23,15 @@ from ._batch import BatchCenter
 from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
-from ._observed import is_observed, with_nan
+from ._observed import with_nan
 from ._solver import log_line
-from ._validation import MissingDataWarning, by_position, check_lam, check_reference
+from ._validation import (
+    MissingDataWarning,
+    by_position,
+    check_lam,
+    check_reference,
+    summarise,
+)
 from .metrics import verdict
 from .missingness._paragraph import lam_words
 
@@ -252,14 +258,12 @@ def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
 
 
 def _observed_columns(X: Any, missing: float) -> np.ndarray:
-    if _is_dask(X):
-        dask, blocks = require("dask", "dask"), X.to_delayed().ravel()
-        observed = dask.delayed(_observed_columns)
-        return np.any(dask.compute(*(observed(block, missing) for block in blocks)), axis=0)
-    if sparse.issparse(X):
-        X = X.tocsr()  # blocks of Dask arrays may be CSC
-        return np.bincount(X.indices[is_observed(X.data, missing)], minlength=X.shape[1]) > 0
-    return np.any(is_observed(X, missing), axis=0)
+    if not _is_dask(X):
+        return summarise(X, missing, np.ones(X.shape[0]), threads=1)[-1].observed > 0
+    from .dask._blocks import read_blocks
+
+    with read_blocks(X, None, missing, persist=False) as blocks:
+        return blocks.summary.observed > 0
 
 
 def _check_expression(X: Any) -> None:
