@@ -75,8 +75,8 @@ def mnar_kmeans(
     layer : str, optional
         Layer to use instead of ``adata.X``.
     use_rep : str, optional
-        Entry of ``adata.obsm`` to use instead of genes. The centres are then stored in
-        ``uns[key_added]["centers"]`` (columns x k).
+        Entry of ``adata.obsm`` to use instead of genes; the centres (columns x k) are then stored
+        in ``uns[key_added]["centers"]``.
     use_highly_variable : bool, optional
         Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
     zero_is_missing : bool, optional
@@ -88,10 +88,8 @@ def mnar_kmeans(
         ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
-    rng : int, numpy Generator or None, default=None
-        The seed by scverse's name for it.
+    random_state, rng : int, RandomState or None; int, numpy Generator or None, default=None
+        The seed, by the name that scikit-learn or scverse has for it.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     verbose : bool, default=True
