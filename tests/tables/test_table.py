@@ -116,7 +116,8 @@ ROWS = 30
 
 def sources(folder, **columns):
     """A frame and a file of it, with two measurements."""
-    frame = pd.DataFrame({**columns, "a": RNG.normal(size=ROWS), "b": RNG.normal(size=ROWS)})
+    a, b = np.random.default_rng(0).normal(size=(2, ROWS))
+    frame = pd.DataFrame({**columns, "a": a, "b": b})
     frame.to_csv(folder / "t.csv", index=False)
     return frame, folder / "t.csv"
 
