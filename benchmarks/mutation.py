@@ -311,8 +311,8 @@ def choose(mutant: Mutant, recorded: dict) -> dict[str, int]:
 class Chosen:
     """A plugin of pytest: some tests, in their turns, until one fails or the time is over."""
 
-    def __init__(self, tests: dict[str, int]):
-        self.tests, self.killer = tests, Path("killer")
+    def __init__(self, tests: dict[str, int], killer: Path):
+        self.tests, self.killer = tests, killer
         self.files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
     def pytest_collection_modifyitems(self, items):
@@ -396,8 +396,9 @@ def in_process(copy: Path, limit: float, *arguments) -> int | None:
 
 def run_tests(copy: Path, tests: dict[str, int], only: str = "") -> str:
     """The test that failed, or how else they ended; nothing if all is well."""
-    killer, chosen = copy / "killer", Chosen(tests)
+    killer = copy / "killer"
     killer.unlink(missing_ok=True)
+    chosen = Chosen(tests, killer)
     code = in_process(copy, 30 + 3 * SECONDS, ["-x", *([only] if only else chosen.files)], chosen)
     if killer.exists():
         return killer.read_text()
