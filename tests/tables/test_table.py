@@ -35,6 +35,12 @@ def test_a_frame_is_read_like_the_file_it_would_be(tmp_path):
         np.testing.assert_array_equal(again.values, table.values)
         assert (list(again.ids), again.features) == (list(table.ids), table.features)
     assert list(frame.columns) == ["sample", "a", "b", "note"]
+    dates = pd.date_range("2026-01-01", periods=2, tz="UTC")
+    odd = frame.assign(date=dates, flag=pd.array([True, None], "boolean"), b=pd.array([None, 3]))
+    table = read_table(odd)
+    np.testing.assert_array_equal(table.values, again.values)
+    assert dict(table.left_out)["date"].startswith("not numbers (datetime64")
+    assert dict(table.left_out)["flag"] == "not numbers (boolean)"
 
 
 def test_options_survive_storage(tmp_path):

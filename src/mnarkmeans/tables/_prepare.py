@@ -286,8 +286,7 @@ class Preparation:
 
     def _zeros_missing(self, table: Table) -> Table:
         values = table.values
-        stored = values.data if sp.issparse(values) else values
-        zeros = int((stored == 0).sum())
+        zeros = int(((values.data if sp.issparse(values) else values) == 0).sum())
         if not (zeros and self.log2):
             return table
         note = f"{zeros:,} zeros have no logarithm and became missing"

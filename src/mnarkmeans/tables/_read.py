@@ -111,8 +111,7 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
     """The sheet that was named, or the first with a table; what is wrong with the first one."""
     book = require("openpyxl", "cli").load_workbook(path, read_only=True, data_only=True)
     with closing(book):
-        sheets, wanted = {sheet.title: sheet for sheet in book.worksheets}, options.sheet
-        names = list(sheets)
+        names, wanted = [sheet.title for sheet in book.worksheets], options.sheet
         if wanted and wanted not in names:
             if not (wanted.isdecimal() and 1 <= int(wanted) <= len(names)):
                 raise unknown_name("sheet", wanted, names)
@@ -120,7 +119,7 @@ def _from_excel(path: Path, options: ReadOptions) -> Content:
         first: TableError | None = None
         for name in [wanted] if wanted else names:
             try:
-                content = _sheet(path, sheets[name], options)
+                content = _sheet(path, book[name], options)
             except TableError as error:
                 first = first or error
                 continue
