@@ -76,6 +76,19 @@ def chunks(entries=60):
     return mock.patch.multiple(_core, ENTRIES_OF_ONE_CHUNK=24, ENTRIES_PER_CHUNK=entries)
 
 
+def fit_on_dask(table, k, sample_weight, options):
+    import dask
+
+    import mnarkmeans.dask
+
+    assert options.pop("algorithm", "lloyd") in ("lloyd", "auto")
+    with dask.config.set(scheduler="synchronous"):
+        model = mnarkmeans.dask.MNARKMeans(k, **options)
+        model.fit(on_dask(table), sample_weight=sample_weight)
+        model.labels_ = np.asarray(model.labels_)
+    return model
+
+
 class Backend(NamedTuple):
     where: str
     form: str
@@ -84,35 +97,26 @@ class Backend(NamedTuple):
         return to_csr(X) if self.form == "csr" else X
 
     def there(self):
-        """A context: what runs in it runs in this backend."""
-        if self.where == "dask":
-            import dask
-
-            return dask.config.set(scheduler="synchronous")
+        """A context: the core finds tables in one block, or cut into chunks."""
         return chunks() if self.where == "chunks" else contextlib.nullcontext()
 
     def fit(self, X, init, lam, reference, /, *, sample_weight=None, **options):
         """One fit of Lloyd's loop from given centres, unless the options say otherwise."""
         options = {"max_iter": 50, "tol": 0.0, "algorithm": "lloyd", "init": init} | options
         options |= {"lam": lam, "reference": reference}
-        table, estimator = self.table(X), MNARKMeans
-        if self.where == "dask":
-            import mnarkmeans.dask
-
-            assert options.pop("algorithm") in ("lloyd", "auto")
-            table, estimator = on_dask(table), mnarkmeans.dask.MNARKMeans
+        table, k = self.table(X), len(init)
         with warnings.catch_warnings(), self.there():
             warnings.simplefilter("ignore")  # random tables have empty rows, features and clusters
-            model = estimator(len(init), **options).fit(table, sample_weight=sample_weight)
-            model.labels_ = np.asarray(model.labels_)
-        return model
+            if self.where == "dask":
+                return fit_on_dask(table, k, sample_weight, options)
+            return MNARKMeans(k, **options).fit(table, sample_weight=sample_weight)
 
     def ask(self, model, method, X):
         """What a method of the fitted model says of X, asked in this backend."""
         table = self.table(X)
+        if self.where == "dask":
+            return getattr(model, method)(on_dask(table)).compute(scheduler="synchronous")
         with self.there():
-            if self.where == "dask":
-                return getattr(model, method)(on_dask(table)).compute()
             return getattr(model, method)(table)
 
 
