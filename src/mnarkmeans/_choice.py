@@ -39,7 +39,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
-from ._em.em import EM, State, missing_of, posteriors, prior_weight
+from ._core import SoftSums
+from ._em.em import EM, FREEDOM, State, missing_of, posteriors
 from ._em.fit import MixtureFit
 from ._em.mechanisms import MECHANISMS
 from ._missingness import MechanismFit, Missingness
@@ -60,8 +61,10 @@ FOLDS = 4  # if fewer than twice ENOUGH_ROWS
 N_STARTS = 4  # of each training set
 ENOUGH_ROWS, ENOUGH_COLUMNS = 650, 200  # to fit candidates, and as many rows to score them
 ENTRIES_OF_SAMPLE = 1 << 17  # a larger sample is taken if it stays below this
-MIXTURE_ITER, MIXTURE_TOL = 20, 1e-2  # EM of mixtures that are compared
+MIXTURE_ITER, MIXTURE_TOL = 100, 1e-3  # EM of mixtures that decide
+ROUGH_ITER, ROUGH_TOL = 20, 1e-2  # and of those that do not, which are of the first features
 MIXTURE_COLUMNS = 16
+COMMON = 50.0  # values that the variance common to all clusters is worth in theirs
 
 
 # --- the score ----------------------------------------------------------------------------------
@@ -280,6 +283,13 @@ class MixtureExpectation(NamedTuple):
     columns: np.ndarray  # (m,)
     mechanisms: list[MechanismFit]
 
+    def scatter(self, candidate: Candidate, weights: np.ndarray) -> np.ndarray:
+        """(n,) squared distance of these, for each row, from their mean in its cluster."""
+        member = np.eye(len(candidate.centers[0]))[candidate.labels[0]]
+        sizes = np.maximum(weights @ member, 1e-300)
+        means = (member.T @ (weights[:, None] * self.expected)) / sizes[:, None]
+        return ((member @ means - self.expected) ** 2 / self.variance).sum(axis=1)
+
     def distances(self, candidate: Candidate) -> np.ndarray:
         """(n,) squared, of a candidate's centres from these, averaged over its fits."""
         centers = [
@@ -293,35 +303,46 @@ def fit_mixtures(
     sample: Observed,
     references: dict[str, np.ndarray],
     labels: np.ndarray,
-    columns: np.ndarray,
-    with_class: bool,
+    columns: np.ndarray | None = None,
 ) -> MixtureExpectation:
-    """Normal mixtures with values missing at random, near each reference or below a limit, and if
-    ``with_class`` at a rate of each cluster; the one with the best BIC.
+    """Mixtures with values missing at random, near each reference or below a limit; the one with
+    the best BIC.
 
-    All start from the same partition ``labels`` (n,), so that only their mechanisms differ.
+    All start from the same partition ``labels`` (n,), so that only their mechanisms differ. Without
+    ``columns`` mixtures decide: then each cluster may also lose values at its own rate, and tails
+    may be heavy, because values missing at random from heavy tails look like a limit otherwise.
     """
+    decide = columns is None
+    max_iter, tol = (MIXTURE_ITER, MIXTURE_TOL) if decide else (ROUGH_ITER, ROUGH_TOL)
+    columns = np.arange(sample.n_features) if columns is None else columns
     sample = sample.take_columns(columns)
     plain = EM(sample)
     sums = plain.sums_of(np.eye(labels.max() + 1)[labels])
-    prior = prior_weight(plain, sums, 0.0)
-    kinds = [("", plain, name, 0) for name in ("mcar", "class")[: 1 + with_class]]
-    for number, (where, reference) in enumerate(references.items()):
+    fitted: list[tuple[str, MixtureFit]] = []
+
+    def fit(name: str, freedom: float, where: str = "", em: EM = plain, n_chosen: int = 0) -> None:
+        start = em.start(sums, name, freedom)
+        if where:  # means of observed values hide a strong loss, and EM is slow there
+            filled = em.start(_filled(sums, em, references[where][columns]), "mcar", freedom)
+            start = start._replace(means=filled.means, variances=filled.variances)
+        if name == "decay":
+            t = 1.0 / float(start.variances.mean())
+            start = start._replace(mechanism=replace(start.mechanism, t=t, c=0.99))
+        *_, last = em.with_prior(COMMON).run(State(start), max_iter=max_iter, tol=tol)
+        fitted.append((where, MixtureFit(em, name, freedom, n_chosen, last)))
+
+    for freedom in (0.0, FREEDOM) if decide else (0.0,):
+        fit("mcar", freedom)
+    freedom = max(fitted, key=lambda pair: pair[1].score)[1].freedom
+    if decide:
+        fit("class", freedom)
+    for where, reference in references.items():
         around = EM(replace(sample, reference=reference[columns]))
-        n_chosen = int(sample.has_gaps.sum()) if number > 0 else 0
+        n_chosen = 0 if where == next(iter(references)) else int(sample.has_gaps.sum())
         for name in ("decay", "threshold"):
             if MECHANISMS[name].is_possible(around.values):
-                kinds.append((where, around, name, n_chosen))
-    kinds.append((where, around, "limit", 0))  # near the smallest values, if that is a reference
-    fitted = []
-    for where, em, name, n_chosen in kinds:
-        starts = [em.start(sums, name)]
-        if name == "decay":  # the means of observed values hide a strong loss, and EM is slow there
-            strong = replace(starts[0].mechanism, t=1.0 / float(starts[0].variances.mean()), c=0.99)
-            starts.append(starts[0]._replace(mechanism=strong))
-        for begin in starts:
-            run = em.with_prior(prior).run(State(begin), max_iter=MIXTURE_ITER, tol=MIXTURE_TOL)
-            fitted.append((where, MixtureFit(em, name, 0.0, n_chosen, list(run)[-1])))
+                fit(name, freedom, where, around, n_chosen)
+    fit("limit", freedom, where, around)  # near the smallest values, if that is a reference
     fitted.sort(key=lambda pair: pair[1].score)
     where, best = fitted[-1]
     parameters = best.state.parameters
@@ -331,6 +352,16 @@ def fit_mixtures(
     return MixtureExpectation(
         where, expected, parameters.variances.mean(axis=0), columns, mechanisms
     )
+
+
+def _filled(sums: SoftSums, em: EM, reference: np.ndarray) -> SoftSums:
+    """The sums of a partition if missing values were at the reference."""
+    gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) * em.observed.has_gaps
+    value, counts = reference - em.observed.means, sums.counts + gaps
+    return sums._replace(
+        sums=sums.sums + gaps * value, squares=sums.squares + gaps * value**2,
+        counts=counts, pulls=counts,
+    )  # fmt: skip
 
 
 def _mechanism_fit(mixture: MixtureFit) -> MechanismFit:
@@ -480,8 +511,7 @@ class Evaluator:
             middle = penalties[[np.abs(penalties.max(axis=1) - 1.0).argmin()]]
             centers = self._centers(first, middle, self.warm_starts[first])
             labels = self._labels(first, middle, centers)
-            columns = np.arange(self.sample.n_features)
-            self.mixture = fit_mixtures(self.sample, self.references, labels[0, 0], columns, True)
+            self.mixture = fit_mixtures(self.sample, self.references, labels[0, 0])
         positive = penalties.any(axis=1)
         candidates = self.fit(-1, first, penalties[~positive])
         for family, name in enumerate(self.references):
@@ -547,7 +577,7 @@ class Evaluator:
     def _scores(self, candidate: Candidate) -> np.ndarray:
         """(m, G), or (m, 1) where mixtures decide."""
         if self.mixture:
-            return -self.mixture.distances(candidate)[:, None]
+            return -self.mixture.scatter(candidate, self.weights)[:, None]
         penalty, reference = (
             array.astype(np.float32)
             for array in (candidate.penalty, self.references[candidate.name])
@@ -579,7 +609,7 @@ class Evaluator:
         included = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
         columns = np.flatnonzero(self.sample.has_gaps & included)[:MIXTURE_COLUMNS]
         reference = {candidate.name: self.references[candidate.name]}
-        return fit_mixtures(self.sample, reference, candidate.labels[0], columns, False)
+        return fit_mixtures(self.sample, reference, candidate.labels[0], columns)
 
     def observation_rates(self, candidate: Candidate, name: str = "") -> ObservationRates:
         """In all rows, by the labels of a candidate."""
