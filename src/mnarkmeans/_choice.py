@@ -24,7 +24,8 @@ Features that lose values at random, beside others that do not, get no penalty i
 better. Among values of lam within one standard error, the one is taken whose centres are closest to
 those of a mixture fitted with a missingness mechanism (`fit_mixtures`). Fewer features than blocks
 hardly predict each other: then mixtures also decide, by BIC, whether there is a penalty and at
-which reference, and the score is the closeness to their centres.
+which reference, and the score is how well clusters keep apart the rows whose expected centres
+differ.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import SoftSums
-from ._em.em import EM, FREEDOM, State, missing_of, posteriors
+from ._em.em import EM, FREEDOM, Parameters, State, missing_of, posteriors
 from ._em.fit import MixtureFit
 from ._em.mechanisms import MECHANISMS
 from ._missingness import MechanismFit, Missingness
@@ -284,7 +285,7 @@ class MixtureExpectation(NamedTuple):
     mechanisms: list[MechanismFit]
 
     def scatter(self, candidate: Candidate, weights: np.ndarray) -> np.ndarray:
-        """(n,) squared distance of these, for each row, from their mean in its cluster."""
+        """(n,) squared distance of expected centres from their mean in the cluster of the row."""
         member = np.eye(len(candidate.centers[0]))[candidate.labels[0]]
         sizes = np.maximum(weights @ member, 1e-300)
         means = (member.T @ (weights[:, None] * self.expected)) / sizes[:, None]
@@ -308,9 +309,10 @@ def fit_mixtures(
     """Mixtures with values missing at random, near each reference or below a limit; the one with
     the best BIC.
 
-    All start from the same partition ``labels`` (n,), so that only their mechanisms differ. Without
-    ``columns`` mixtures decide: then each cluster may also lose values at its own rate, and tails
-    may be heavy, because values missing at random from heavy tails look like a limit otherwise.
+    All start from the same partition ``labels`` (n,), so that only their mechanisms differ; values
+    missing at random also from the clusters of the best of the others. Without ``columns`` mixtures
+    decide: then each cluster may also lose values at its own rate, and tails may be heavy, because
+    values missing at random from heavy tails look like a limit to normal clusters.
     """
     decide = columns is None
     max_iter, tol = (MIXTURE_ITER, MIXTURE_TOL) if decide else (ROUGH_ITER, ROUGH_TOL)
@@ -320,20 +322,25 @@ def fit_mixtures(
     sums = plain.sums_of(np.eye(labels.max() + 1)[labels])
     fitted: list[tuple[str, MixtureFit]] = []
 
-    def fit(name: str, freedom: float, where: str = "", em: EM = plain, n_chosen: int = 0) -> None:
+    def fit(
+        name: str, freedom: float, where: str = "", em: EM = plain, n_chosen: int = 0,
+        clusters: Parameters | None = None,
+    ) -> None:  # fmt: skip
         start = em.start(sums, name, freedom)
         if where:  # means of observed values hide a strong loss, and EM is slow there
-            filled = em.start(_filled(sums, em, references[where][columns]), "mcar", freedom)
-            start = start._replace(means=filled.means, variances=filled.variances)
+            clusters = em.start(_filled(sums, em, references[where][columns]), "mcar", freedom)
+        if clusters:
+            start = clusters._replace(mechanism=start.mechanism)
         if name == "decay":
             t = 1.0 / float(start.variances.mean())
             start = start._replace(mechanism=replace(start.mechanism, t=t, c=0.99))
         *_, last = em.with_prior(COMMON).run(State(start), max_iter=max_iter, tol=tol)
         fitted.append((where, MixtureFit(em, name, freedom, n_chosen, last)))
+        fitted.sort(key=lambda pair: pair[1].score)
 
     for freedom in (0.0, FREEDOM) if decide else (0.0,):
         fit("mcar", freedom)
-    freedom = max(fitted, key=lambda pair: pair[1].score)[1].freedom
+    freedom = fitted[-1][1].freedom
     if decide:
         fit("class", freedom)
     for where, reference in references.items():
@@ -343,7 +350,8 @@ def fit_mixtures(
             if MECHANISMS[name].is_possible(around.values):
                 fit(name, freedom, where, around, n_chosen)
     fit("limit", freedom, where, around)  # near the smallest values, if that is a reference
-    fitted.sort(key=lambda pair: pair[1].score)
+    if fitted[-1][0]:  # its clusters may do as well with values missing at random
+        fit("mcar", freedom, clusters=fitted[-1][1].state.parameters)
     where, best = fitted[-1]
     parameters = best.state.parameters
     expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means

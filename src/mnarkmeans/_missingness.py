@@ -48,9 +48,10 @@ class Missingness(NotebookTable):
     candidates : dict of arrays
         One entry per candidate: ``lam``, ``reference``, ``features`` (how many have the penalty),
         ``score`` (log-likelihood per row of what the clusters predict of features left out, or with
-        fewer than 8 features minus the squared distance of the centres from those of the likeliest
-        mixture; larger is better) and ``behind`` (score less the best one's, in standard errors of
-        the difference over rows and blocks of features: 0 is the best, -2 is two behind).
+        fewer than 8 features minus the scatter, within clusters, of the centres that the likeliest
+        mixture expects for their rows; larger is better) and ``behind`` (score less the best one's,
+        in standard errors of the difference over rows and blocks of features: 0 is the best, -2 is
+        two behind).
     lam_range : (float, float)
         The smallest and the largest lam with this reference that score at most one standard error
         lower than the best of them. ``lam`` is the one of them whose centres are nearest to those
@@ -68,7 +69,7 @@ class Missingness(NotebookTable):
     n_by_chance : int
         Features that have no penalty, because their missing values do not follow the clusters.
     decided_by : {"score", "mechanism"}
-        "mechanism": with fewer than 8 features normal mixtures decide, by BIC, whether values are
+        "mechanism": with fewer than 8 features mixtures decide, by BIC, whether values are
         missing by chance or near a reference.
     """
 

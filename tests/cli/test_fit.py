@@ -171,7 +171,9 @@ def test_select_agrees_with_the_estimator(tables, frame):
     )  # fmt: skip
     summary = json.loads(done.out)
     assert names("out") == FILES | {"selection.csv"}
-    search = MNARKMeansCV([2, 3], lams=[0, 0.5, 2], n_splits=3, n_init=1, random_state=0)
+    search = MNARKMeansCV(
+        [2, 3], lams=[0, 0.5, 2], reference="auto", n_splits=3, n_init=1, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelectionWarning)
         search.fit(frame[list("abcde")])

@@ -24,7 +24,7 @@ CHOICE = (
     "a normal mixture with the likeliest missingness mechanism."
 )
 FEW_FEATURES = (
-    "With so few features the BIC of normal mixtures decided whether values are missing by chance "
+    "With so few features the BIC of mixture models decided whether values are missing by chance "
     "or near a reference, and lam is the one whose centres are nearest to those of the mixture."
 )
 PAPER = (
