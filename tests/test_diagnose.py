@@ -177,7 +177,7 @@ def test_the_methods_paragraph_says_what_was_chosen_and_how():
     search = {"n_init": 2, "n_splits": 3, "random_state": 0}
     for model, data, said, unsaid in (
         (MNARKMeans(2, lam=1.0, reference=np.arange(3.0)), few, "a reference for each", "chosen"),
-        (MNARKMeans(2, random_state=0), few, "the BIC of normal mixtures", "Wang"),
+        (MNARKMeans(2, random_state=0), few, "the BIC of mixture models", "Wang"),
         (MNARKMeans(2, random_state=0), wide, "bi-cross-validation", "BIC"),
         (MNARKMeansCV([2, 3], **search), few, "number of clusters (from 2 to 3)", "in Guan 2026"),
         (MNARKMeansCV([3], criterion="paper", **search), few, "in Guan 2026", "(from 3"),
