@@ -63,8 +63,7 @@ N_STARTS = 4  # of each training set
 ENOUGH_ROWS, ENOUGH_COLUMNS = 650, 200  # to fit candidates, and as many rows to score them
 ENTRIES_OF_SAMPLE = 1 << 17  # a larger sample is taken if it stays below this
 MIXTURE_ITER, MIXTURE_TOL = 100, 1e-3  # EM of mixtures that decide
-ROUGH_ITER, ROUGH_TOL = 20, 1e-2  # and of those that do not, which are of the first features
-MIXTURE_COLUMNS = 16
+ROUGH_ITER, ROUGH_TOL = 20, 1e-2  # and of those that do not, of BLOCKS features
 COMMON = 50.0  # values that the variance common to all clusters is worth in theirs
 
 
@@ -615,7 +614,7 @@ class Evaluator:
     def mixture_of(self, candidate: Candidate) -> MixtureExpectation:
         """The mixture started from the clusters of a candidate, with its reference."""
         included = (candidate.penalty > 0.0) | (candidate.lam == 0.0)
-        columns = np.flatnonzero(self.sample.has_gaps & included)[:MIXTURE_COLUMNS]
+        columns = np.flatnonzero(self.sample.has_gaps & included)[:BLOCKS]
         reference = {candidate.name: self.references[candidate.name]}
         return fit_mixtures(self.sample, reference, candidate.labels[0], columns)
 
