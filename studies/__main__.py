@@ -1,6 +1,7 @@
 """python -m studies NAME [options]; every study explains itself with --help.
 
 choice      lam and reference from the data: all methods on simulated and real tables
+hindsight   the regret of somebody who knows how the tables are made
 theorem     centres in the setting of the paper's theorem
 steadiness  how far lam moves when a few rows are left out
 cells       8,000 genes of 5,000 simulated cells
@@ -13,7 +14,9 @@ batch       runs, detection limits and what a correction recovers
 import importlib
 import sys
 
-NAMES = ("choice", "theorem", "steadiness", "cells", "soft", "real", "verdict", "batch")
+NAMES = (
+    "choice", "hindsight", "theorem", "steadiness", "cells", "soft", "real", "verdict", "batch"
+)  # fmt: skip
 
 
 def main() -> None:
