@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("studies", reason="the studies are not part of the package")
 
 from mnarkmeans import MNARKMeans
-from studies import cells, choice, designs, steadiness, summary, theorem
+from studies import cells, choice, designs, hindsight, steadiness, summary, theorem
 
 
 @pytest.mark.parametrize("group", designs.GROUPS)
@@ -34,6 +34,12 @@ def test_choice_compares_all_methods_on_the_same_tables(tmp_path):
     text = choice.report(rows, by_design=True)
     assert "| chance | 2 |" in text
     assert "normal k=3 10%" in text
+
+
+def test_hindsight_is_never_worse_than_what_the_design_suggests():
+    regrets = hindsight.regrets(next(iter(designs.by_chance())), 0, [1, 2, 3])
+    assert regrets.shape == (3,)
+    assert (regrets >= 0.0).all()
 
 
 def test_the_theorem_lam_recovers_the_centres_better_than_k_pod():
