@@ -41,7 +41,7 @@ from scipy.special import expit, log_expit
 from threadpoolctl import ThreadpoolController
 
 from ._core import SoftSums
-from ._em.em import EM, FREEDOM, Parameters, State, missing_of, posteriors
+from ._em.em import EM, Parameters, State, missing_of, posteriors
 from ._em.fit import MixtureFit
 from ._em.mechanisms import MECHANISMS
 from ._missingness import MechanismFit, Missingness
@@ -305,13 +305,12 @@ def fit_mixtures(
     labels: np.ndarray,
     columns: np.ndarray | None = None,
 ) -> MixtureExpectation:
-    """Mixtures with values missing at random, near each reference or below a limit; the one with
-    the best BIC.
+    """Normal mixtures with values missing at random, near each reference or below a limit; the one
+    with the best BIC.
 
     All start from the same partition ``labels`` (n,), so that only their mechanisms differ; values
     missing at random also from the clusters of the best of the others. Without ``columns`` mixtures
-    decide: then each cluster may also lose values at its own rate, and tails may be heavy, because
-    values missing at random from heavy tails look like a limit to normal clusters.
+    decide, and each cluster may also lose values at its own rate.
     """
     decide = columns is None
     max_iter, tol = (MIXTURE_ITER, MIXTURE_TOL) if decide else (ROUGH_ITER, ROUGH_TOL)
@@ -322,35 +321,32 @@ def fit_mixtures(
     fitted: list[tuple[str, MixtureFit]] = []
 
     def fit(
-        name: str, freedom: float, where: str = "", em: EM = plain, n_chosen: int = 0,
+        name: str, where: str = "", em: EM = plain, n_chosen: int = 0,
         clusters: Parameters | None = None,
     ) -> None:  # fmt: skip
-        start = em.start(sums, name, freedom)
+        start = em.start(sums, name)
         if where:  # means of observed values hide a strong loss, and EM is slow there
-            clusters = em.start(_filled(sums, em, references[where][columns]), "mcar", freedom)
+            clusters = em.start(_filled(sums, em, references[where][columns]), "mcar")
         if clusters:
             start = clusters._replace(mechanism=start.mechanism)
         if name == "decay":
             t = 1.0 / float(start.variances.mean())
             start = start._replace(mechanism=replace(start.mechanism, t=t, c=0.99))
         *_, last = em.with_prior(COMMON).run(State(start), max_iter=max_iter, tol=tol)
-        fitted.append((where, MixtureFit(em, name, freedom, n_chosen, last)))
+        fitted.append((where, MixtureFit(em, name, 0.0, n_chosen, last)))
         fitted.sort(key=lambda pair: pair[1].score)
 
-    for freedom in (0.0, FREEDOM) if decide else (0.0,):
-        fit("mcar", freedom)
-    freedom = fitted[-1][1].freedom
-    if decide:
-        fit("class", freedom)
+    for name in ("mcar", "class")[: 1 + decide]:
+        fit(name)
     for where, reference in references.items():
         around = EM(replace(sample, reference=reference[columns]))
         n_chosen = 0 if where == next(iter(references)) else int(sample.has_gaps.sum())
         for name in ("decay", "threshold"):
             if MECHANISMS[name].is_possible(around.values):
-                fit(name, freedom, where, around, n_chosen)
-    fit("limit", freedom, where, around)  # near the smallest values, if that is a reference
+                fit(name, where, around, n_chosen)
+    fit("limit", where, around)  # near the smallest values, if that is a reference
     if fitted[-1][0]:  # its clusters may do as well with values missing at random
-        fit("mcar", freedom, clusters=fitted[-1][1].state.parameters)
+        fit("mcar", clusters=fitted[-1][1].state.parameters)
     where, best = fitted[-1]
     parameters = best.state.parameters
     expected = posteriors(best.em.observed, parameters, 1).memberships @ parameters.means
