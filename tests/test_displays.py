@@ -88,6 +88,21 @@ def test_mixtures_are_drawn_by_their_means_and_probabilities(data):
     assert display.sizes.sum() == len(data)
 
 
+def test_labels_may_be_names_and_are_one_for_each_row(data):
+    numbers = np.arange(len(data)) % 2
+    labels = np.array(["a", "b"])[numbers]
+    display = CentersDisplay.from_predictions(data, labels)
+    np.testing.assert_array_equal(
+        display.centers, CentersDisplay.from_predictions(data, numbers).centers
+    )
+    assert [text.get_text()[0] for text in display.ax_.get_xticklabels()] == ["a", "b"]
+    drawn = ClustersDisplay.from_predictions(data, labels).points_
+    assert [part.get_label() for part in drawn] == ["a (40)", "b (40)"]
+    for kind in (ClustersDisplay, CentersDisplay, MissingnessDisplay):
+        with pytest.raises(ValueError, match="inconsistent numbers"):
+            kind.from_predictions(data, labels[1:])
+
+
 def test_the_choice_of_lam_and_k_is_drawn(search):
     display = InstabilityDisplay.from_estimator(search)
     assert [line.get_label() for line in display.lines_] == ["k = 2", "k = 3"]

@@ -136,17 +136,17 @@ struct Tiles {
                     apart += D * D;
                     if (!GAPS) continue;
                     double pull = mu[j] - centers.reference[j], cost = lam[j] * pull * pull;
-                    double own = may_miss[j] != 0 ? cost - m * m - base_G[j] : 0.0;
-                    G[j] = float(own);
+                    double gap_term = may_miss[j] != 0 ? cost - m * m - base_G[j] : 0.0;
+                    G[j] = float(gap_term);
                     gaps += may_miss[j] != 0 ? cost + m * m : 0.0;
-                    left += own < 0 ? -own : own;
+                    left += gap_term < 0 ? -gap_term : gap_term;
                 }
             }
             const double begins = square - base.square, size = begins < 0 ? -begins : begins;
             const double reach = 2 * __builtin_sqrt(apart), longest = 2 * __builtin_sqrt(max_of(square, base.square));
             const double heaviest = square + base.square;
-            sizes.include(reach, size, longest, heaviest);
-            of_gaps.include(reach, size + left, longest, heaviest + gaps + base.gaps);
+            sizes.include({reach, size, longest, heaviest});
+            of_gaps.include({reach, size + left, longest, heaviest + gaps + base.gaps});
             return begins;
         }
     };

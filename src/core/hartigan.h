@@ -94,20 +94,22 @@ struct Clusters {
         for (Index j = 0; j < room; j += HALF) {
             const Index at = l * room + j;
             const Doubles count = load<Doubles>(counts + at), observing = load<Doubles>(observers + at);
-            const Doubles pull = load<Doubles>(lam + j), own = pull * w, unseen = gaps(l, count, observing);
+            const Doubles pull = load<Doubles>(lam + j), gap_weight = pull * w;
+            const Doubles unseen = gaps(l, count, observing);
             const Doubles away = load<Doubles>(c + j) - load<Doubles>(m + at), D = count + pull * unseen;
             Doubles with, with_gap;  // the cluster's weight after a row that observes the feature, or not
             if (WAY == JOINING) {
                 with = D + w;
-                with_gap = D + own;
+                with_gap = D + gap_weight;
             } else {  // where nobody else knows the feature the centre is the value itself: no gain
                 with = keep(observing > 1.0, count - w) + pull * unseen;
                 with_gap = count + pull * keep(members[l] - observing > 1.0, unseen - w);
                 heavy |= (observing > 1.0) & (with < DIGITS_LOST * w);
-                heavy |= (members[l] - observing > 1.0) & (with_gap < DIGITS_LOST * own);
+                heavy |= (members[l] - observing > 1.0) & (with_gap < DIGITS_LOST * gap_weight);
             }
             store(to.factor + at, keep(with > NOTHING_LEFT * w, w * D / with));
-            store(to.gap + at, keep(with_gap > NOTHING_LEFT * own, own * D / with_gap * (away * away)));
+            const Doubles gap_price = gap_weight * D / with_gap * (away * away);
+            store(to.gap + at, keep(with_gap > NOTHING_LEFT * gap_weight, gap_price));
         }
         to.weight[l] = w;
         to.heavy[l] = !unit_weights && any(heavy);
@@ -124,9 +126,10 @@ struct Clusters {
             Doubles count = load<Doubles>(counts + at), observing = load<Doubles>(observers + at);
             observing += keep(is, splat(sign));
             count = keep(observing > 0.0, count + keep(is, splat(sign * w)));
-            const Doubles own = is ? splat(w) : pull * w, y = is ? x : load<Doubles>(c + j);
+            const Doubles weight = is ? splat(w) : pull * w, y = is ? x : load<Doubles>(c + j);
             const Doubles D = count + pull * gaps(l, count, observing), before = load<Doubles>(m + at);
-            const Doubles by = keep((own > 0.0) & (D > NOTHING_LEFT * own), sign * own * (y - before) / D);
+            const Longs counts_here = (weight > 0.0) & (D > NOTHING_LEFT * weight);
+            const Doubles by = keep(counts_here, sign * weight * (y - before) / D);
             store(counts + at, count);
             store(observers + at, observing);
             store(m + at, before + by);
@@ -197,25 +200,25 @@ template <class Rows> class Mover {
             if (i % BLOCK_ROWS == 0 && cancelled(control)) return CANCELLED;
             if (weights[i] == 0 || clusters.members[labels[i]] <= 1 || !any_changed()) continue;
             spread_row(rows, i, row);
-            Index own = labels[i], best = own;
-            double gain = price<LEAVING>(weights[i], own, __builtin_inf());
-            const bool is_out = clusters.leaving.heavy[own];
+            Index current = labels[i], best = current;
+            double gain = price<LEAVING>(weights[i], current, __builtin_inf());
+            const bool is_out = clusters.leaving.heavy[current];
             if (is_out) {
                 labels[i] = UNASSIGNED;
-                add_up(labels, own);
-                gain = price<JOINING>(weights[i], own, __builtin_inf());
+                add_up(labels, current);
+                gain = price<JOINING>(weights[i], current, __builtin_inf());
             }
             double least = gain * (1 - LEAST_SHARE);
             for (Index l = 0; l < clusters.k; ++l) {
-                if (l == own || !(has_changed(own) || has_changed(l))) continue;
+                if (l == current || !(has_changed(current) || has_changed(l))) continue;
                 double cost = price<JOINING>(weights[i], l, least);
                 if (cost < least) best = l, least = cost;
             }
-            if (best != own && !is_out) clusters.move(row, weights[i], -1, own);
-            if (best != own || is_out) clusters.move(row, weights[i], 1, best);
+            if (best != current && !is_out) clusters.move(row, weights[i], -1, current);
+            if (best != current || is_out) clusters.move(row, weights[i], 1, best);
             labels[i] = Label(best);
-            if (best != own) {
-                changed[own] = changed[best] = last_change = clock;
+            if (best != current) {
+                changed[current] = changed[best] = last_change = clock;
                 ++moves.count;
                 moves.fall += gain - least;
             }

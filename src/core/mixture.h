@@ -130,15 +130,16 @@ struct SoftChunk {
     Array<double> x;       // (ROWS / 8, FEATURES, 8): values, NaN in gaps
     Array<double> logits;  // (room, ROWS), then memberships
     Array<double> totals;  // (ROWS,) log-likelihood of each row
-    Array<double> own;     // (room,) memberships of one row
+    Array<double> shares;  // (room,) memberships of one row
     double likelihood = 0;
 
     SoftChunk(const Soft& soft, bool is_sparse, Index size)
         : sizes(soft.room, 0.0), sums(size, 0.0), counts(size, 0.0), squares(size, 0.0),
-          pulls(soft.heavy ? size : 0, 0.0), logs(soft.heavy ? soft.room * ROWS : 0, 0.0), x(is_sparse ? 0 : ROWS / EIGHT * GROUP_STEP), logits(soft.room * ROWS, 0.0), totals(ROWS),
-          own(soft.room, 0.0) {}
+          pulls(soft.heavy ? size : 0, 0.0), logs(soft.heavy ? soft.room * ROWS : 0, 0.0),
+          x(is_sparse ? 0 : ROWS / EIGHT * GROUP_STEP), logits(soft.room * ROWS, 0.0), totals(ROWS),
+          shares(soft.room, 0.0) {}
     bool ok() const {
-        return all_ok(sizes, sums, counts, squares, pulls, logs, x, logits, totals, own);
+        return all_ok(sizes, sums, counts, squares, pulls, logs, x, logits, totals, shares);
     }
 };
 
@@ -361,12 +362,12 @@ INLINE void feature_sums(const Soft& soft, Index l, Index j, double shift, Index
         UNROLL for (int i = 0; i < PARTS_OF_EIGHT; ++i) {
             Index at = g * EIGHT + i * HALF;
             Doubles share = keep(load<Longs>(observed + at), load<Doubles>(shares + at));
-            Doubles x = load<Doubles>(values + at), own = share;
+            Doubles x = load<Doubles>(values + at), pulled = share;
             if (HEAVY) {
-                own = share * (soft.pull / heavy_term(x - mu, h));
-                pull.parts[i] += own;
+                pulled = share * (soft.pull / heavy_term(x - mu, h));
+                pull.parts[i] += pulled;
             }
-            Doubles part = own * x;
+            Doubles part = pulled * x;
             sum.parts[i] += part;
             square.parts[i] += part * x;
             weight.parts[i] += share;
@@ -405,15 +406,15 @@ void tile_sums(const Dense<T>& rows, const Soft& soft, Index begin, Index count,
 
 template <class T>
 void tile_sums(const Sparse<T>& rows, const Soft& soft, Index begin, Index count, SoftChunk& chunk) {
-    double* own = chunk.own;
+    double* shares = chunk.shares;
     const double* shift = soft.shift;
     for (Index r = 0; r < count; ++r) {
-        for (Index l = 0; l < soft.k; ++l) own[l] = chunk.logits[l * ROWS + r];
+        for (Index l = 0; l < soft.k; ++l) shares[l] = chunk.logits[l * ROWS + r];
         for (Index e = rows.starts[begin + r]; e < rows.starts[begin + r + 1]; ++e) {
             Index j = rows.indices[e], at = j * soft.room;
             double x = rows.values[e] - shift[j];
             for (Index l = 0; l < soft.room; l += HALF, at += HALF) {
-                Doubles share = load<Doubles>(own + l), pulled = share;
+                Doubles share = load<Doubles>(shares + l), pulled = share;
                 if (soft.heavy) {
                     Doubles away = rows.values[e] - load<Doubles>(soft.mu + at);
                     pulled = share * (soft.pull / heavy_term(away, load<Doubles>(soft.h + at)));

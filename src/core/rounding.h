@@ -16,15 +16,14 @@ constexpr Index RUN = 64;  // terms summed up before they are added to the score
 constexpr double UNIT = 0x1p-24, TINY = 0x1p-126, UNIT64 = 0x1p-53;
 
 struct Sizes {  // of the terms of scores, the largest of all centres
-    double reach, left;         // |A|, and all other terms together, as float32 adds them up
-    double longest, heaviest;   // the same before anything was taken away: what float64 has rounded
+    double reach = 0, left = 0;        // |A|, and all other terms together, as float32 adds them up
+    double longest = 0, heaviest = 0;  // the same before anything was taken away: what float64 has rounded
 
-    Sizes() : reach(0), left(0), longest(0), heaviest(0) {}
-    void include(double of_center_reach, double of_center_left, double of_center_longest, double of_center_heaviest) {
-        reach = max_of(reach, of_center_reach);
-        left = max_of(left, of_center_left);
-        longest = max_of(longest, of_center_longest);
-        heaviest = max_of(heaviest, of_center_heaviest);
+    void include(const Sizes& center) {
+        reach = max_of(reach, center.reach);
+        left = max_of(left, center.left);
+        longest = max_of(longest, center.longest);
+        heaviest = max_of(heaviest, center.heaviest);
     }
 };
 

@@ -70,9 +70,9 @@ struct Candidates {
     bool ok() const { return all_ok(rows, table, squares, chosen); }
     static Index whole(Index lanes) { return (lanes + HALF - 1) / HALF * HALF; }
 
-    // From now on each start has `few` of them.
-    void resize(Index few) {
-        tried = few;
+    // From now on each start has so many of them.
+    void resize(Index count) {
+        tried = count;
         lanes = groups * tried;
         room = whole(lanes);
         for (Index lane = lanes; lane < room; ++lane) {
@@ -183,7 +183,7 @@ struct Seeding {  // what all threads share
 };
 
 // The starts first .. first + count of `seeds`.
-INLINE Seeds some_of(Seeds seeds, Index first, Index count, Index p) {
+INLINE Seeds slice_of(Seeds seeds, Index first, Index count, Index p) {
     seeds.count = count;
     seeds.draws += first * seeds.k * seeds.trials;
     seeds.centers += first * seeds.k * p;
@@ -223,12 +223,12 @@ int32_t meet_candidates(const Rows& rows, Index begin, Index end, const Seeding&
         Index count = min_of(ROWS_OF_TILE, end - i);
         multiply_rows(rows, i, count, of.means, with, scratch);
         for (Index r = 0; r < count; ++r) {
-            const double* own = nearest + (i + r) * with.groups;
+            const double* before = nearest + (i + r) * with.groups;
             double* near = scratch.dots + r * with.room;
             to_distances(rows, i + r, of, with, near, row);
             for (Index lane = 0; lane < with.lanes; lane += with.groups)
-                if (with.groups == 1) scratch.known[lane] = *own;  // most often, and no call
-                else memcpy(scratch.known + lane, own, sizeof(double) * with.groups);
+                if (with.groups == 1) scratch.known[lane] = *before;  // most often, and no call
+                else memcpy(scratch.known + lane, before, sizeof(double) * with.groups);
             const Doubles weight = splat(of.table.weights[i + r]);
             for (Index lane = 0; lane < with.room; lane += HALF) {
                 Doubles known = load<Doubles>(scratch.known + lane), distance = load<Doubles>(near + lane);
@@ -276,8 +276,8 @@ int32_t cumulate(const Seeding& of, const double* mass, Index groups, double* en
             for (Index g = 0; g < groups; ++g) sums[g] = 0;
             for (Index e = b * BLOCK; e < min_of((b + 1) * BLOCK, n); ++e) {
                 const double w = of.table.weights[e];
-                const double* own = mass ? mass + e * groups : nullptr;
-                for (Index g = 0; g < groups; ++g) sums[g] += own ? w * own[g] : w;
+                const double* row_mass = mass ? mass + e * groups : nullptr;
+                for (Index g = 0; g < groups; ++g) sums[g] += row_mass ? w * row_mass[g] : w;
             }
         }
         return DONE;
@@ -362,7 +362,7 @@ int32_t seed_rows(const Rows& rows, const Seeding& of, const Seeds& seeds, Contr
     if (status == DONE) status = cumulate(of, nullptr, 1, weights, control);
     if (status != DONE) return status;
     auto some = [&](Index first, Index groups) {
-        return seed_some(rows, of, weights, some_of(seeds, first, groups, p), control);
+        return seed_some(rows, of, weights, slice_of(seeds, first, groups, p), control);
     };
     if (of.chunks.count == 1) {  // small: the threads share the starts
         Index threads = control.threads > 1 ? control.threads : 1;

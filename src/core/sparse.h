@@ -68,11 +68,11 @@ template <class R> struct CenterLines {
             Index at = t / SIZE * p * SIZE + t % SIZE;
             double total = 0, size = 0, square = 0;
             for (Index j = 0; j < p; ++j) {
-                double m = mu[j] - reference[j], own = of.has_gaps && !of.has_gaps[j] ? 0.0 : lam[j];
+                double m = mu[j] - reference[j], penalty = of.has_gaps && !of.has_gaps[j] ? 0.0 : lam[j];
                 A[at + j * SIZE] = R(-2 * m);
-                B[at + j * SIZE] = R((1 - own) * m * m);
-                total += own * m * m;
-                size += (own + (own > 1 ? own - 1 : 1 - own)) * m * m;
+                B[at + j * SIZE] = R((1 - penalty) * m * m);
+                total += penalty * m * m;
+                size += (penalty + (penalty > 1 ? penalty - 1 : 1 - penalty)) * m * m;
                 square += 4 * m * m;
             }
             constant[t] = R(total);
@@ -131,11 +131,11 @@ Index label_sparse(const Sparse<T>& rows, const CenterLines<R>& lines, R* scores
         double square = score_row(rows, i, lines, scores);
         double bound = bound_of(lines, rows.stored(i), square);
         for (Index g = 0; g < lines.groups; ++g) {
-            const R* own = scores + g * k;
-            double best = own[0], second = __builtin_inf();
+            const R* of_start = scores + g * k;
+            double best = of_start[0], second = __builtin_inf();
             Label label = 0;
             for (Label l = 1; l < k; ++l) {
-                double score = own[l];
+                double score = of_start[l];
                 if (score < best)
                     second = best, best = score, label = l;
                 else if (score < second)

@@ -71,7 +71,8 @@ def as_argument(value: Any, kind: Any) -> Any:
 
 
 class Struct(ct.Structure):
-    """A struct of core.h. Arrays are checked as they go in, and can be read again."""
+    """A struct of core.h. Arrays are checked as they go in, and can be read again: their addresses
+    are in fields of their names with an underscore."""
 
     _kinds_: ClassVar[dict[str, Any]]  # of its fields, as in ``as_argument``
 
@@ -102,10 +103,10 @@ def _restore(cls: type[Struct], *values: Any) -> Struct:
 def _type_of(word: str, known: dict[str, Any]) -> tuple[Any, Any]:
     """The ctypes type that a word of the header means, and its kind as in ``as_argument``."""
     name = word.rstrip("*&")
-    number, dtype = (known[name], known[name]) if name in known else TYPES[name]
-    if word != name:
-        return ct.c_void_p, dtype
-    return number, number if name in known else None
+    if name in known:
+        return (known[name] if word == name else ct.c_void_p), known[name]
+    number, dtype = TYPES[name]
+    return (number, None) if word == name else (ct.c_void_p, dtype)
 
 
 def _struct_class(name: str, body: str, known: dict[str, Any]) -> type[Struct]:

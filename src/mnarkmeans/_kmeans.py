@@ -98,7 +98,7 @@ class CentersModel(
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Index of the closest centre for each row (n_samples,); missing values allowed."""
+        """Index of the closest centre for each row (n,); missing values allowed."""
         return self._labels_of(self._observe(X))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -106,8 +106,7 @@ class CentersModel(
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def transform(self, X: Any) -> Any:
-        """Square root of the penalised distance of each row to every centre: (n_samples,
-        n_clusters)."""
+        """Square root of the penalised distance of each row to every centre (n, k)."""
         observed = self._observe(X)
         centers = model_centers(observed, self.cluster_centers_[None], self.lam_)
         dtype, threads = observed.dtype, self._threads()

@@ -72,7 +72,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         "auto" fits them all and chooses by BIC.
     tails : {"auto", "normal", "t"}, default="auto"
         Normal clusters, or Student's t with 4 degrees of freedom, which outliers affect less.
-        "auto" takes the likelier; a complete table gets normal clusters.
+        "auto" takes the likelier; normal clusters on complete data.
     covariance_type : {"diag", "spherical"}, default="diag"
         A variance for every cluster and feature, or one for each cluster.
     variance_prior : float or "auto", default="auto"
@@ -121,9 +121,8 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
 
     Notes
     -----
-    Rows without any observed value are ignored in the fit, and the likelihood of a row is
-    conditional on one of its values being observed. Features without missing values are left out of
-    the mechanism.
+    Rows without observed values do not count, and the likelihood of a row is conditional on one of
+    its values being observed. Features without missing values are left out of the mechanism.
 
     Examples
     --------
@@ -202,8 +201,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return tempered(self._posteriors(X)[1].memberships, self.temper_)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each row, missing values included, given that something is observed (0
-        for a row in which nothing is)."""
+        """Log-likelihood of each row, missing values included; 0 for rows without any value."""
         return self._log_likelihoods(*self._posteriors(X))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -225,8 +223,7 @@ class MNARMixture(Saving, DensityMixin, BaseEstimator):
         return self.bic(X) + 2.0 * self._totals(X)[2]
 
     def sample(self, n_samples: int = 1, *, gaps: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows, complete or with values missing by the mechanism (``gaps``), and their
-        clusters."""
+        """Draw rows and their clusters; with ``gaps``, values go missing by the mechanism."""
         check_is_fitted(self)
         check_count("n_samples", n_samples)
         rng = check_random_state(self.random_state)

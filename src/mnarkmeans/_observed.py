@@ -70,7 +70,7 @@ def zero_filled(X: Any, point: np.ndarray, missing: float = math.nan) -> tuple[A
     return values, observed
 
 
-ENTRIES_AT_ONCE = 4_000_000
+ENTRIES_AT_ONCE = 1 << 20
 
 
 def sums_by_cluster(

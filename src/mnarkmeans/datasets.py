@@ -1,4 +1,4 @@
-"""Data to try things on: simulated clusters with gaps, and the paper's two real tables.
+"""Data to try things on: simulated clusters, and the paper's two real tables.
 
 The real tables are not shipped. They are read from a folder you name, from the folder in the
 variable MNARKMEANS_DATA, or downloaded once, and checked, from the repository of the paper's
@@ -44,7 +44,7 @@ def make_gaussian_clusters(
     reference: Any = 0.0,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
-    """Gaussian clusters with gaps, as in the paper's simulations.
+    """Gaussian clusters with missing values, as in the paper's simulations.
 
     Clusters are equally likely, and rows are normal around the centres. Then values go missing (see
     `mnarkmeans.missingness.ampute`), and rows that have lost every value are left out.
@@ -121,7 +121,7 @@ def _centers(centers: int | ArrayLike, n_features: int, side: float) -> np.ndarr
 
 
 def load_lymphoma(folder: str | os.PathLike[str] | None = None) -> Bunch:
-    """Lymphoma: 62 samples of 3 kinds, 4026 gene expressions, no gaps.
+    """Lymphoma: 62 samples of 3 kinds, expression of 4026 genes, nothing missing.
 
     As in the paper, every gene has mean 0 and standard deviation 1.
 
@@ -161,18 +161,18 @@ def load_usoskin(
     preparation: str = "paper",
     max_missing: int | None = 600,
 ) -> Bunch:
-    """Usoskin: 622 mouse neurons of 4 kinds, 452 genes; a zero count is a gap.
+    """Usoskin: 622 mouse neurons of 4 kinds, expression of 452 genes, in which zeros are missing.
 
     Parameters
     ----------
     folder : path, optional
         Where GSE59739_cleardata_significant.txt lies; otherwise as for `load_lymphoma`.
     preparation : {"paper", "log1p", "counts"}
-        "paper": zeros are missing, every gene is brought to mean 0 and standard deviation 1 of
-        its observed values. "log1p": zeros are missing, the others become log(1 + x), so that the
-        reference 0 still means "not expressed". "counts": expression as measured, zeros included.
+        "paper": zeros are missing, and the observed values of a gene have mean 0 and standard
+        deviation 1. "log1p": zeros are missing, and others become log(1 + x), so that the reference
+        0 still means "not expressed". "counts": expression as measured, zeros included.
     max_missing : int or None
-        Leave out genes with more gaps than this (389 of 452 genes stay at 600); None keeps all.
+        Leave out genes with more zeros than this (389 genes stay at 600); None keeps all.
 
     Returns
     -------

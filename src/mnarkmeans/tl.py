@@ -23,9 +23,15 @@ from ._batch import BatchCenter
 from ._cv import MNARKMeansCV
 from ._io import require
 from ._kmeans import MNARKMeans
-from ._observed import is_observed, with_nan
+from ._observed import with_nan
 from ._solver import log_line
-from ._validation import MissingDataWarning, by_position, check_lam, check_reference
+from ._validation import (
+    MissingDataWarning,
+    by_position,
+    check_lam,
+    check_reference,
+    summarise,
+)
 from .metrics import verdict
 from .missingness._paragraph import lam_words
 
@@ -69,8 +75,8 @@ def mnar_kmeans(
     layer : str, optional
         Layer to use instead of ``adata.X``.
     use_rep : str, optional
-        Entry of ``adata.obsm`` to use instead of genes. The centres are then stored in
-        ``uns[key_added]["centers"]`` (columns x k).
+        Entry of ``adata.obsm`` to use instead of genes; the centres (columns x k) are then stored
+        in ``uns[key_added]["centers"]``.
     use_highly_variable : bool, optional
         Use only the genes marked in ``var["highly_variable"]``. None does so if they are marked.
     zero_is_missing : bool, optional
@@ -82,10 +88,8 @@ def mnar_kmeans(
         ``uns[key_added]["batch_shifts"]``. The matrix is made dense; Dask arrays are refused.
     key_added : str, default="mnar_kmeans"
         Under which name results are stored.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
-    rng : int, numpy Generator or None, default=None
-        The seed by scverse's name for it.
+    random_state, rng : int, RandomState or None; int, numpy Generator or None, default=None
+        The seed, by the name that scikit-learn or scverse has for it.
     copy : bool, default=False
         Return a changed copy and leave `adata` as it is.
     verbose : bool, default=True
@@ -252,14 +256,12 @@ def _in_memory(matrix: Any, columns: np.ndarray) -> Any:
 
 
 def _observed_columns(X: Any, missing: float) -> np.ndarray:
-    if _is_dask(X):
-        dask, blocks = require("dask", "dask"), X.to_delayed().ravel()
-        observed = dask.delayed(_observed_columns)
-        return np.any(dask.compute(*(observed(block, missing) for block in blocks)), axis=0)
-    if sparse.issparse(X):
-        X = X.tocsr()  # blocks of Dask arrays may be CSC
-        return np.bincount(X.indices[is_observed(X.data, missing)], minlength=X.shape[1]) > 0
-    return np.any(is_observed(X, missing), axis=0)
+    if not _is_dask(X):
+        return summarise(X, missing, np.ones(X.shape[0]), threads=1)[-1].observed > 0
+    from .dask._blocks import read_blocks
+
+    with read_blocks(X, None, missing, persist=False) as blocks:
+        return blocks.summary.observed > 0
 
 
 def _check_expression(X: Any) -> None:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import erfcx, expit, log_ndtr, logit, xlogy
 
-from .._observed import Observed, is_observed
+from .._observed import ENTRIES_AT_ONCE, Observed, is_observed
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 MIN_LOG = -700.0  # of a probability
@@ -36,8 +36,6 @@ TINY = 1e-300  # smallest divisor
 ROUNDING = 1e-12  # relative tolerance of log-likelihoods; exceeds their rounding error
 
 # --- the observed values --------------------------------------------------------------------------
-
-ENTRIES_AT_ONCE = 1 << 20
 
 
 def entries(

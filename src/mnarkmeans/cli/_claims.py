@@ -142,14 +142,14 @@ class Parts:
         self._key = hashlib.sha256(as_json(key).encode()).hexdigest()
         self._claim, self._folder = claim, claim.hidden("parts")
 
-    def get(self, name: str, convert: Callable[[Any], Any] = lambda part: part) -> Any:
+    def get(self, name: str) -> Any:
         """A part finished before (numbers, words and arrays), or None."""
         try:
             arrays = _io.unpack((self._folder / f"{name}.npz").read_bytes())
             stored = json.loads(arrays.pop("json").tobytes())
             if stored["key"] == self._key:
-                return convert(_io.join(stored["part"], name, arrays))
-        except (OSError, ValueError, KeyError, TypeError):  # absent, damaged, or of another version
+                return _io.join(stored["part"], name, arrays)
+        except (OSError, ValueError, KeyError, TypeError):  # absent or damaged
             pass
         return None
 

@@ -109,7 +109,7 @@ def reference_of(source: SourceOptions, preparation: Preparation) -> Any:
 def job_key(source: SourceOptions, **more: Any) -> dict[str, Any]:
     """What a result depends on, so that finished work is reused for the same job only."""
     files = [file_sum(path) for path in source.inputs]
-    return more | {"source": vars(source), "files": files}
+    return more | {"version": __version__, "source": vars(source), "files": files}
 
 
 def file_sum(path: Path) -> str:

@@ -138,6 +138,7 @@ class Comparison:
     """The results of the methods, ours first."""
 
     truth: np.ndarray | None  # known classes, -1 where unknown
+    about: str = ""  # what the caption says of the table
     results: list[dict[str, Any]] = field(default_factory=list)  # COLUMNS of each method
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # of the methods that succeeded
 
@@ -194,7 +195,7 @@ class Comparison:
         header, rows = self.table()
         job.sections["comparison"] = {
             "known": self.truth is not None,
-            "caption": " ".join(f"{note}." for note in self.notes()),
+            "caption": " ".join([self.about, *(f"{note}." for note in self.notes())]),
             "columns": [name[0].upper() + name[1:] for name in header], "rows": rows,
         }  # fmt: skip
         job.assess(model)

@@ -78,11 +78,10 @@ def demo(output: DemoOptions) -> None:
         source = SourceOptions(data=folder / TABLE, labels=["type"], as_is=True)
         job = open_job(output, source, TYPES)
         model = MNARKMeans(TYPES, n_init=20, random_state=0)
-        comparison = Comparison(types)
+        comparison = Comparison(types, DESIGN)
         comparison.run(job, model, ["zero", "mean", "kpod"], {})
         best = partial(KMeans, TYPES, n_init=20, random_state=0)
         comparison.add(COMPLETE, **run_one(best, complete))
-        job.table.notes.append(DESIGN)
         comparison.write(folder, job, model)
     console = output.console
     console.say(DESIGN)

@@ -59,7 +59,8 @@ class KeptTrials:
         self._parts, self._step = parts, step
 
     def get(self, k: int) -> Trial | None:
-        return self._parts.get(f"k{k}", Trial.from_plain)
+        stored = self._parts.get(f"k{k}")
+        return stored and Trial.from_plain(stored)
 
     def __setitem__(self, k: int, trial: Trial) -> None:
         self._parts[f"k{k}"] = trial.to_plain()

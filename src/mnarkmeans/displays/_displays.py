@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from .._embedding import embed
 from .._io import require
@@ -38,6 +38,14 @@ def cells_of_estimator(estimator: Any, X: Any) -> Cells:
     k = len(centers_of(estimator))
     values = values_with_nan(X, getattr(estimator, "missing_values", np.nan))
     return cells_of(values, estimator.predict(X), k)
+
+
+def cells_of_labels(X: Any, labels: Any) -> tuple[Cells, np.ndarray]:
+    """The same for the rows X (NaN missing) with given labels, and the names of the clusters."""
+    values = values_with_nan(X)
+    check_consistent_length(values, labels)
+    names, numbers = np.unique(column_or_1d(labels), return_inverse=True)
+    return cells_of(values, numbers, len(names)), names
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -96,8 +104,9 @@ class ClustersDisplay:
         cls, X: Any, labels: ArrayLike, *, method: str = "pca", ax: Any = None, **kwargs: Any
     ) -> ClustersDisplay:
         """Draw rows X (NaN missing) with given labels, placed by their observed values."""
-        placed = embed(values_with_nan(X), method=method)._asdict()
-        return cls(**placed, labels=labels).plot(ax, **kwargs)
+        values = values_with_nan(X)
+        check_consistent_length(values, labels)
+        return cls(**embed(values, method=method)._asdict(), labels=labels).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ClustersDisplay:
         """Draw; keywords go to the scatter."""
@@ -110,9 +119,11 @@ class ClustersDisplay:
         opacity = 0.1 + 0.65 * np.nan_to_num(known, nan=1.0) ** 2
         size = float(np.clip(3000 / max(len(points), 1), 4, 30))
         self.points_ = []
-        for cluster in np.unique(labels):
+        clusters = np.unique(labels)
+        numbers = clusters if clusters.dtype.kind in "iu" else range(len(clusters))
+        for cluster, shade in zip(clusters, map(color, numbers), strict=True):
             members = labels == cluster
-            colors = with_opacity(color(int(cluster)), opacity[members])
+            colors = with_opacity(shade, opacity[members])
             style = {"s": size, "linewidths": 0, "color": colors} | kwargs
             label = f"{cluster} ({members.sum():,})"
             self.points_.append(self.ax_.scatter(*points[members].T, label=label, **style))
@@ -146,6 +157,7 @@ class CentersDisplay:
     feature_names : list of str, optional
     sizes : array (k,), optional
         Rows per cluster, for the labels.
+    cluster_names : sequence (k,), optional
     max_features : int
         Features shown: those whose centres differ most.
 
@@ -169,6 +181,7 @@ class CentersDisplay:
     missing_share: Any = None
     feature_names: Any = None
     sizes: Any = None
+    cluster_names: Any = None
     max_features: int = 40
 
     def __post_init__(self) -> None:
@@ -178,6 +191,8 @@ class CentersDisplay:
         self.missing_share = np.asarray(share)
         if self.feature_names is None:
             self.feature_names = [f"x{j}" for j in range(self.centers.shape[1])]
+        if self.cluster_names is None:
+            self.cluster_names = range(len(self.centers))
 
     @classmethod
     def from_estimator(
@@ -219,13 +234,13 @@ class CentersDisplay:
 
         A cluster without any observed value of a feature has the reference there.
         """
-        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
+        cells, names = cells_of_labels(X, labels)
         if feature_names is None:
             feature_names = getattr(X, "columns", None)
         return cls(
             centers=np.where(np.isnan(cells.mean), reference, cells.mean), reference=reference,
             missing_share=cells.missing_share, feature_names=feature_names, sizes=cells.sizes,
-            max_features=max_features,
+            cluster_names=names, max_features=max_features,
         ).plot(ax, **kwargs)  # fmt: skip
 
     def plot(self, ax: Any = None, **kwargs: Any) -> CentersDisplay:
@@ -251,7 +266,9 @@ class CentersDisplay:
         self.ax_.vlines(np.arange(1, k), 0, rows, color=MUTED, lw=0.6, alpha=0.5)
         self.ax_.set_xlim(0, k)
         self.ax_.set_ylim(rows, 0)
-        names = [f"{i}" if self.sizes is None else f"{i}\n({self.sizes[i]:,})" for i in range(k)]
+        names = [str(name) for name in self.cluster_names]
+        if self.sizes is not None:
+            names = [f"{name}\n({size:,})" for name, size in zip(names, self.sizes, strict=True)]
         self.ax_.set_xticks(np.arange(k) + 0.5, names)
         shown = [brief(str(self.feature_names[j]), 24) for j in self.shown_]
         # Names come from the data: a dollar sign in them is a dollar sign, not mathematics.
@@ -318,8 +335,7 @@ class MissingnessDisplay:
         cls, X: Any, labels: ArrayLike, *, ax: Any = None, **kwargs: Any
     ) -> MissingnessDisplay:
         """Draw for rows X (NaN missing) with given labels."""
-        cells = cells_of(values_with_nan(X), labels, int(np.max(labels)) + 1)
-        return cls._from_cells(cells).plot(ax, **kwargs)
+        return cls._from_cells(cells_of_labels(X, labels)[0]).plot(ax, **kwargs)
 
     @classmethod
     def _from_cells(cls, cells: Cells, names: Sequence[str] | None = None) -> MissingnessDisplay:

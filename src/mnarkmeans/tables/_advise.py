@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,10 +18,10 @@ import numpy as np
 
 from .._validation import CODES, far_from
 from ._cells import ROLES, describes_features, has_role, matches, names_features, sample_family
-from ._prepare import Preparation
+from ._prepare import Preparation, by_row
 from ._read import read_content
 from ._table import ReadOptions, Table, quoted, unknown_name
-from ._tidy import annotate, tidy
+from ._tidy import Tidy, annotate
 
 MOST_ENTRIES = 2_000_000  # looked at; of larger tables a sample of the rows
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 8, 4  # of the command
@@ -49,8 +49,8 @@ class Suggestion:
 
     def typed(self) -> str:
         """The options as they are typed on the command line."""
-        added = (_with(ReadOptions(), self.changes), _with(Preparation(), self.changes))
-        return " ".join(map(quoted, [word for one in added for word in one.typed()]))
+        options, steps = _with(ReadOptions(), self.changes), _with(Preparation(), self.changes)
+        return " ".join(map(quoted, [*options.typed(), *steps.typed()]))
 
     def __str__(self) -> str:
         return f"{self.typed()}: {self.reason}"
@@ -114,7 +114,8 @@ def advise(
         options = options or ReadOptions()
         content = read_content(source, options)
         aside = labels if annotations is None else content.having(labels)
-        source = tidy(content, options, (*aside, *content.having([str(preparation.batch)])))
+        aside = (*aside, *content.having([str(preparation.batch)]))
+        source = Tidy(content, options, aside).table()
     advice = Advice(source, source.options, preparation)
     if source.content is None:
         return advice
@@ -124,8 +125,9 @@ def advise(
         before = advice.options
         look(advice, given)
         if advice.options != before:
-            table = advice.table
-            advice.table = tidy(table.content, advice.options, table.content.having(table.labels))
+            content = advice.table.content
+            aside = content.having(advice.table.labels)
+            advice.table = Tidy(content, advice.options, aside).table()
     if annotations is not None:
         annotate(advice.table, annotations, labels)
     known = {**advice.table.labels, **advice.table.annotations}
@@ -200,17 +202,22 @@ def _samples(advice: Advice, given: ReadOptions) -> None:
     """Controls, and rows that sum up others, which are read like samples and are none."""
     table, transposed = advice.table, advice.options.transpose
     named_by = table.source.get("id_column")
-    patterns = _control_patterns([str(name) for name in table.ids])
+    patterns, why = (
+        _control_patterns([str(i) for i in table.ids]),
+        "pools and blanks are not samples",
+    )
     if transposed:
         if patterns and not given.drop:
-            advice._add("pools and blanks are not samples", drop=tuple(patterns))
+            advice._add(why, drop=tuple(patterns))
     elif not given.drop_rows:
-        rules = _control_values(table) or [f"{named_by}={p}" for p in patterns if named_by]
-        if rules:
-            advice._add("pools and blanks are not samples", drop_rows=tuple(rules))
-    names = _summary_rows(table, transposed) if named_by else []
+        by_name = [f"{named_by}={pattern}" for pattern in patterns if named_by]
+        if rules := _control_values(table) or by_name:
+            advice._add(why, drop_rows=tuple(rules))
+    if not named_by:
+        return
+    names = _summary_rows(table, transposed)
     why = f"{names[0]!r} is a total or mean of other rows" if names else "some rows have no name"
-    names += [""] if named_by and table.source.get("unnamed_rows") else []
+    names += [""] * bool(table.source["unnamed_rows"])
     rules = [f"{named_by}={name}" for name in names]
     if rules := [rule for rule in rules if rule not in advice.options.drop_rows]:
         advice._add(why, drop_rows=tuple(rules))
@@ -245,19 +252,18 @@ def _summary_rows(table: Table, transposed: bool) -> list[str]:
     if len(names) <= 2 * SUMMARY_ROWS or math.prod(table.shape) > MOST_ENTRIES:
         return []
     values = table.dense().T if transposed else table.dense()
-    return next((names[-count:] for count in range(SUMMARY_ROWS, 0, -1)
-                 if _sums_up(values[-count], values[:-count])), [])  # fmt: skip
-
-
-def _sums_up(row: np.ndarray, others: np.ndarray) -> bool:
-    """Whether a row is the sum, mean or median of others, to three digits in most columns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
-        varied = (np.nanstd(others, axis=0) > 0) & ~np.isnan(row)
-        if varied.sum() < max(2, 0.5 * len(row)):
-            return False
-        sums = (measure(others, axis=0) for measure in (np.nansum, np.nanmean, np.nanmedian))
-        return any(np.isclose(row, x, rtol=1e-3, atol=0)[varied].mean() >= 0.9 for x in sums)
+    for count in range(SUMMARY_ROWS, 0, -1):
+        row, others = values[-count], values[:-count]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
+            varied = (np.nanstd(others, axis=0) > 0) & ~np.isnan(row)
+            if varied.sum() < max(2, 0.5 * len(row)):
+                continue
+            for measure in (np.nansum, np.nanmean, np.nanmedian):
+                alike = np.isclose(row, measure(others, axis=0), rtol=1e-3, atol=0)
+                if alike[varied].mean() >= 0.9:
+                    return names[-count:]
+    return []
 
 
 # --- what the numbers are ---------------------------------------------------------------------
@@ -305,7 +311,7 @@ def _units(advice: Advice, given: ReadOptions) -> None:
     positive = observed[observed > 0]
     if steps.log1p or steps.log2 or not observed.size:
         return
-    by_row = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
+    centred = steps.center_rows or steps.zscore_rows  # which takes away what rows differ in
     counts = bool(positive.size and whole and np.median(positive) < INTENSITY)
     cells = "layer" in table.source  # AnnData
     lost = cells or "0" in advice.options.missing_value or len(observed) < 0.5 * values.size
@@ -315,11 +321,11 @@ def _units(advice: Advice, given: ReadOptions) -> None:
         advice._add(f"values range from {positive.min():.2g} to {positive.max():.2g}, so they are "
                     "compared on a logarithmic scale", **{log: True})  # fmt: skip
         uneven, kind = _unevenness(values, counts), "total" if counts else "median"
-        if steps.normalize == "none" and uneven > 2 and not by_row:
+        if steps.normalize == "none" and uneven > 2 and not centred:
             advice._add(f"row {kind}s differ {uneven:.1f}-fold", normalize=kind)
     # Of more features than these one decides nothing alone.
-    elif steps.scale == "none" and not by_row and values.shape[1] < 500:
-        spreads = _by_feature(values, np.std)
+    elif steps.scale == "none" and not centred and values.shape[1] < 500:
+        spreads = by_row(values.T, np.std)
         times = spreads / np.median(spreads[spreads > 0]) if spreads.any() else spreads
         if times.max() > 6:
             widest = table.features[int(np.argmax(times))]
@@ -346,9 +352,9 @@ def _logarithm(values: np.ndarray, positive: np.ndarray, counts: bool) -> str | 
     if counts:
         return "log1p" if positive.max() > 20 * middle else None
     above = np.where(values > 0, values, np.nan)
-    means = _by_feature(above, np.mean)
+    means = by_row(above.T, np.mean)
     low, high = np.quantile(means[means > 0], [0.05, 0.95]) if means.any() else (1.0, 1.0)
-    skew = _by_feature(above, lambda x: np.quantile(x, 0.95) / np.median(x))
+    skew = by_row(above.T, lambda x: np.quantile(x, 0.95) / np.median(x))
     intensities = middle >= INTENSITY and positive.max() > 30 * positive.min()
     over_decades = len(means) >= PANEL and high > SPAN * low
     return "log2" if intensities or over_decades or np.median(skew) > 4 else None
@@ -364,9 +370,3 @@ def _unevenness(values: np.ndarray, counts: bool) -> float:
     sizes = sizes[sizes > 0]
     low, high = np.quantile(sizes, [0.1, 0.9]) if sizes.size > 3 else (1.0, 1.0)
     return float(high / low)
-
-
-def _by_feature(values: np.ndarray, measure: Callable[[Any], Any]) -> np.ndarray:
-    """(p,) of the observed values of each feature; 0 where it has fewer than two."""
-    parts = (column[~np.isnan(column)] for column in values.T)
-    return np.array([measure(part) if part.size >= 2 else 0.0 for part in parts])

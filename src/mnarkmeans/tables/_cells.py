@@ -39,9 +39,7 @@ _WITH_UNIT = re.compile(r"^[~<>=≤≥±]*\s*[+-]?\d[\d.,'\s]*(e[+-]?\d+)?\s*[^\
 _SPACE = "[ \u00a0\u2009\u202f'\u2019]"
 _SPACED = re.compile(rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})+([.,]\d+)?$")
 _MINUS = re.compile(r"^[\u2212\u2013](?=[\d.,])|(?<=\de)[\u2212\u2013](?=\d)", re.I)
-_PLAIN = re.compile(r"^[+-]?\d+([.,])\d+(e[+-]?\d+)?$", re.I)
-_GROUPED = re.compile(r"^[+-]?\d{1,3}([.,])\d{3}(\1\d{3})*((?!\1)[.,]\d+)?$")
-_MAY_BE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}[.,]\d{3}$")
+_GROUPED = re.compile(r"^[+-]?[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*((?!\1)[.,]\d+)?$")
 OTHER = {",": ".", ".": ","}
 
 
@@ -55,8 +53,11 @@ def is_mark(text: str, *, surely: bool = False) -> bool:
 
 def as_float(text: str, decimal: str = ".", *, grouped: bool = False) -> float | None:
     """The number a text is, with this decimal sign, or None; grouped: 1,234 is above a thousand."""
-    text, other = _plain_number(text), OTHER[decimal]
-    match = _GROUPED.match(text)
+    if not text.isascii():
+        text = _MINUS.sub("-", text)
+    if _SPACED.match(text):
+        text = re.sub(_SPACE, "", text)
+    match, other = _GROUPED.match(text), OTHER[decimal]
     if match and match[1] == other and (grouped or match[2] or match[3]):
         text = text.replace(other, "")
     if "_" in text or (decimal == "," and "." in text):
@@ -86,8 +87,8 @@ def are_grouped(texts: Sequence[str], decimal: str) -> bool:
     """Whether these look like whole numbers, and only those above 999 have the sign: 950, 12.500"""
     signed = [text for text in texts if decimal in text]
     whole = [text for text in texts if text.isdigit()]
-    alike = all(map(_MAY_BE_THOUSANDS.match, signed)) and all(len(text) < 4 for text in whole)
-    return bool(signed and whole) and alike
+    alike = all(as_float(t, OTHER[decimal], grouped=True) is not None for t in signed)
+    return bool(signed and whole) and alike and all(len(text) < 4 for text in whole)
 
 
 def say_decimal(sign: str) -> str:
@@ -96,32 +97,18 @@ def say_decimal(sign: str) -> str:
             f'groups thousands add --decimal "{OTHER[sign]}"')  # fmt: skip
 
 
-def _plain_number(text: str) -> str:
-    """A number with an ASCII minus and without blanks or apostrophes between thousands."""
-    if not text.isascii():
-        text = _MINUS.sub("-", text)
-    return re.sub(_SPACE, "", text) if _SPACED.match(text) else text
-
-
 def find_decimal(rows: list[list[str]], delimiter: str) -> str:
     """The decimal sign that more cells have.
 
     1,500 counts as a decimal comma only between semicolons, which spreadsheets use with it.
     """
-    usual = "," if delimiter == ";" else "."
-    times = Counter(_decimal_sign(text, usual) for row in rows for text in row[:1000])
+    usual, times = "," if delimiter == ";" else ".", Counter[str]()
+    for text in (text.strip() for row in rows for text in row[:1000]):
+        signs = [sign for sign in OTHER if as_float(text, sign, grouped=True) is not None]
+        if len(signs) == 2:  # a whole number, or one that may have thousands
+            signs = [sign for sign in signs if sign == usual and sign in text]
+        times.update(signs)
     return "," if times[","] > times["."] else "."
-
-
-def _decimal_sign(text: str, usual: str) -> str | None:
-    """The decimal sign of a number, if it can be only one of the two."""
-    text = _plain_number(text.strip())
-    grouped, plain = _GROUPED.match(text), _PLAIN.match(text)
-    if grouped and (grouped[2] or grouped[3]):
-        return OTHER[grouped[1]]
-    if not plain or (plain[1] != usual and _MAY_BE_THOUSANDS.match(text)):
-        return None
-    return plain[1]
 
 
 class Cells(NamedTuple):
@@ -139,7 +126,9 @@ class Cells(NamedTuple):
     @property
     def doubtful(self) -> str | None:
         """A word that is a number with another decimal sign, or thousands."""
-        return next((word for word in self.words if _PLAIN.match(_plain_number(word))), None)
+        return next((word for word in self.words for sign in OTHER
+                     if {*word} & {*OTHER} and as_float(word, sign, grouped=True) is not None),
+                    None)  # fmt: skip
 
     @property
     def looks_measured(self) -> bool:
@@ -149,7 +138,7 @@ class Cells(NamedTuple):
 
 
 def read_cells(
-    column: np.ndarray, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
+    column: Any, decimal: str, codes: Sequence[str] = (), *, grouped: bool = False
 ) -> Cells:
     """Read a column of texts (and numbers) cell by cell; each distinct cell once.
 

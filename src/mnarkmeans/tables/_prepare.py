@@ -177,19 +177,19 @@ class Preparation:
         spread = None
         if self.scale != "none":
             measure = np.std if self.scale == "std" else lambda column: np.abs(column).max()
-            spread = _by_row(columns, measure)
+            spread = by_row(columns, measure)
             if n_flat := int((spread == 0).sum()):
                 table.notes.append(f"{n_flat} features do not vary and were not scaled")
             spread[spread == 0] = 1.0
-        return {"spread": spread, "shift": _by_row(columns, np.mean) if self.center else None}
+        return {"spread": spread, "shift": by_row(columns, np.mean) if self.center else None}
 
     def _numbers(self, step: str, values: Any, table: Table) -> tuple[Any, Any]:
         """What a step subtracts, and what it divides by."""
         if step == "normalize":
             return 0.0, (_row_levels(table, self.normalize) / self.level)[:, None]
         if step == "rows":
-            std = _by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
-            return _by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
+            std = by_row(values, np.std) if self.zscore_rows else np.ones(values.shape[0])
+            return by_row(values, np.mean)[:, None], np.where(std > 0, std, 1.0)[:, None]
         if step == "batch":
             codes = batch_codes(self._batches_of_rows(table), np.array(self.batches))
             return np.asarray(self.batch_shifts)[codes], 1.0
@@ -247,7 +247,7 @@ class Preparation:
             (self.scale == "maxabs", "features", "relative to the largest value",
              "features divided by their largest absolute value"),
         ]  # fmt: skip
-        return [tuple(words) for taken, *words in every if taken]  # type: ignore[misc]
+        return [tuple(words) for asked, *words in every if asked]  # type: ignore[misc]
 
     @property
     def _steps(self) -> list[str]:
@@ -276,13 +276,13 @@ class Preparation:
         """From a model file, whose checksum has been verified."""
         try:
             batches = tuple(stored.get("batches", ()))
-            found = cls(**stored | {"features": tuple(features), "batches": batches})
-            for numbers in (found.shift, found.spread, found.batch_shifts):
+            steps = cls(**stored | {"features": tuple(features), "batches": batches})
+            for numbers in (steps.shift, steps.spread, steps.batch_shifts):
                 if numbers is not None:
                     np.reshape(numbers, (-1, len(features)))
         except (AttributeError, TypeError, ValueError) as error:
             raise TableError("the preparation of the model is damaged; fit it again") from error
-        return found
+        return steps
 
     def _zeros_missing(self, table: Table) -> Table:
         values = table.values
@@ -327,7 +327,7 @@ def _rescaled(values: Any, minus: Any, by: Any) -> Any:
     return sp.csr_matrix((data, values.indices, values.indptr), shape=values.shape)
 
 
-def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
+def by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.0) -> np.ndarray:
     """(n,) a measure of the observed entries of every row; `empty` of a row without any."""
     rows = values
     if sp.issparse(values):
@@ -338,7 +338,7 @@ def _by_row(values: Any, measure: Callable[[np.ndarray], Any], empty: float = 0.
 
 def _row_levels(table: Table, kind: str) -> np.ndarray:
     """(n,) median or sum of the observed entries of every row; 1 where there are none."""
-    levels = _by_row(table.values, np.median if kind == "median" else np.sum, empty=1.0)
+    levels = by_row(table.values, np.median if kind == "median" else np.sum, empty=1.0)
     if not (levels > 0).all():
         worst = int(np.argmin(levels))
         raise TableError(f"--normalize {kind} divides each row by its {kind}, but that of row "

@@ -100,9 +100,9 @@ def _from_frame(frame: Any, options: ReadOptions, where: str, **more: Any) -> Co
     numeric = [name for name, dtype in frame.dtypes.items() if dtype.kind in "fiu"
                and not may_name_rows(name) and name != options.id_column]  # fmt: skip
     matrix = frame[numeric].to_numpy(dtype=np.float64, na_value=np.nan)
-    columns = dict(zip(numeric, matrix.T, strict=True))
+    columns: dict[str, Any] = dict(zip(numeric, matrix.T, strict=True))
     for name, column in frame.drop(columns=numeric).items():
-        columns[name] = column.to_numpy(object if column.dtype.kind == "f" else None)
+        columns[name] = (column.astype(object) if column.dtype.kind == "f" else column).array
     columns = {name: columns[name] for name in frame}
     return Content(columns, matrix, numeric, decimal=options.decimal or ".", **more)
 
@@ -262,7 +262,7 @@ def _annotated(
             notes.append(f'the {marked.sum():,} features marked in var["highly_variable"] of '
                          f"{len(marked):,} are used")  # fmt: skip
     ids = np.array([str(name) for name in obs.index], dtype=object)
-    return Content({str(name): obs[name].to_numpy() for name in obs}, values, features, ids,
+    return Content({str(name): obs[name].array for name in obs}, values, features, ids,
                    unused=unused, notes=notes, source={"layer": options.layer})  # fmt: skip
 
 

@@ -103,8 +103,8 @@ def typed_options(options: Any) -> list[str]:
         if isinstance(value, bool):
             words.append(name if value else name.replace("--", "--no-"))
         else:
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [name, str(one)]
+            for word in value if isinstance(value, tuple) else (value,):
+                words += [name, str(word)]
     return words
 
 
@@ -178,7 +178,7 @@ class ReadOptions:
 class Content:
     """What a file holds: columns, or a matrix with row names and columns about its rows."""
 
-    columns: dict[str, np.ndarray]  # of floats where a column holds numbers and nothing else
+    columns: dict[str, Any]  # arrays, of floats where a column holds numbers and nothing else
     matrix: Any = None  # (n, p) array or CSR matrix; where there are no ids, some of the columns
     features: list[str] = field(default_factory=list)  # of the matrix
     ids: np.ndarray | None = None
@@ -331,9 +331,9 @@ class Table:
     @property
     def remembered(self) -> ReadOptions:
         """The options for a model to remember, with the id column and decimal sign found."""
-        given, found = self.options, self.source
-        return replace(given, id_column=given.id_column or found.get("id_column"),
-                       decimal=given.decimal or found.get("decimal"))  # fmt: skip
+        id_column = self.options.id_column or self.source.get("id_column")
+        decimal = self.options.decimal or self.source.get("decimal")
+        return replace(self.options, id_column=id_column, decimal=decimal)
 
     def advise(self, preparation: Preparation | None = None) -> Advice:
         """Suggestions for reading and preparing this table, with reasons; nothing is changed."""
@@ -352,17 +352,13 @@ class Table:
             lines.append(f"rows are named{by}, such as {str(self.ids[0])!r}")
         groups: dict[str, dict[str, str]] = {}
         for name, reason in self.left_out:
-            general = "too many missing values" if reason.endswith("% missing") else reason
-            groups.setdefault(general.split(", such as")[0], {})[name] = reason
-        for general, reasons in groups.items():
-            # Nobody asks for the names of what was requested.
-            names = (
-                counted(len(reasons), "column")
-                if general in BY_REQUEST
-                else abbreviated([*reasons], 8)
-            )
-            reason = general if len(reasons) > 1 else next(iter(reasons.values()))
-            lines.append(f"left out {names}: {reason}")
+            shared = reason.split(", such as")[0]
+            shared = "too many missing values" if shared.endswith("% missing") else shared
+            groups.setdefault(shared, {})[name] = reason
+        for shared, reasons in groups.items():
+            names, by_request = [*reasons], shared in BY_REQUEST  # then nobody asks for the names
+            what = counted(len(names), "column") if by_request else abbreviated(names, 8)
+            lines.append(f"left out {what}: {shared if len(names) > 1 else reasons[names[0]]}")
         return lines + self.notes
 
     def __repr__(self) -> str:

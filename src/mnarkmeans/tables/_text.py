@@ -163,7 +163,7 @@ class TextFile:
         """The columns by name, and those that hold numbers alone as a matrix."""
         arrow = require("pyarrow", "cli")
         texts: dict[str, list[Any]] = {name: [] for name in self.text_columns}
-        numeric = [name for name in self.names if name not in texts]
+        numeric = {name: j for j, name in enumerate(self.names) if name not in texts}
         matrix, n, size = np.empty((0, len(numeric))), 0, 0
         try:
             with self._open() as stream, self._reader(stream) as reader:
@@ -173,8 +173,8 @@ class TextFile:
                     begin, n = n, n + len(batch)
                     if n > len(matrix):
                         matrix.resize((n + n // 8, len(numeric)), refcheck=False)
-                    for j, name in enumerate(numeric):
-                        matrix[begin:n, j] = batch.column(name)
+                    for k, j in enumerate(numeric.values()):
+                        matrix[begin:n, k] = batch.column(j)
                     for name, chunks in texts.items():
                         chunks.append(batch.column(name))
         except arrow.ArrowInvalid as error:
@@ -183,8 +183,9 @@ class TextFile:
                 self.text_columns = {*self.names}
                 return self._parse()
             if "Expected" in str(error):
+                why = str(error).removeprefix("CSV parse error: ")
                 raise TableError(
-                    f"{self.path} has rows of different lengths ({error}; separated by "
+                    f"{self.path} has rows of different lengths ({why}; separated by "
                     f"{self.delimiter!r}); the file may be damaged or need another --delimiter or "
                     "--decimal"
                 ) from error
@@ -356,7 +357,7 @@ def _is_measured(first: list[str], below: list[list[str]], decimal: str) -> bool
         return True
     numbers, near = [], []
     for text, *column in zip(first, *(r for r in below if len(r) == len(first)), strict=True):
-        known = [v for v in (as_float(one, decimal) for one in column) if v is not None]
+        known = [v for v in (as_float(cell, decimal) for cell in column) if v is not None]
         number = as_float(text, decimal)
         if known and number is not None:
             numbers.append(number)

@@ -137,27 +137,24 @@ def read_table(
     wanted = (labels,) if isinstance(labels, str) else tuple(labels)
     content = read_content(source, options)
     aside = wanted if annotations is None else content.having(wanted)
-    table = tidy(content, options, aside, features)
+    table = Tidy(content, options, aside, features).table()
     if annotations is not None:
         annotate(table, annotations, wanted)
     return table
 
 
-def tidy(
-    content: Content,
-    options: ReadOptions,
-    labels: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-) -> Table:
-    """A table of what a file holds, or a refusal that says what to do."""
-    return _Tidy(content, options, tuple(labels), features).table()
+class Tidy:
+    """A file on its way to a table: what the user said, and what each column was found to be.
 
-
-class _Tidy:
-    """A file on its way to a table: what the user said, and what each column was found to be."""
+    labels : columns that are kept aside; features : those that a model knows, if there is one
+    """
 
     def __init__(
-        self, content: Content, options: ReadOptions, labels: tuple[str, ...], features: Any
+        self,
+        content: Content,
+        options: ReadOptions,
+        labels: Sequence[str] = (),
+        features: Sequence[str] | None = None,
     ) -> None:
         self.whole, self.options, self.labels = content, options, labels
         self.of_model = features is not None
@@ -173,13 +170,15 @@ class _Tidy:
         self.matrix = None
         if content.matrix is not None:
             self.matrix = without_codes(content.matrix, options.missing_value)
-        if content.ids is not None:
             self.n_observed = n_observed(self.matrix)
         self.left_out: dict[str, str] = {}  # columns, and why
         self.cells: dict[str, Cells] = {}  # of columns
 
     def table(self) -> Table:
-        """The rows that are kept, with the columns that hold measurements as features."""
+        """The rows that are kept, with the columns that hold measurements as features.
+
+        A file that holds no such table is refused, with what to do about it.
+        """
         content, options, n = self.content, self.options, len(self.rows)
         id_column = self.id_column() if content.ids is None else None
         used = []
@@ -206,8 +205,8 @@ class _Tidy:
             unnamed = names.isna().to_numpy()
             ids = np.where(unnamed, "row " + ids, names.astype(str).str.strip().to_numpy(object))
         notes = self.notes
-        found = [self.cells[name].marks for name in used if name in self.cells]
-        if marks := sum(filter(None, found), Counter[str]()):
+        of_columns = [self.cells[name].marks for name in used if name in self.cells]
+        if marks := sum(filter(None, of_columns), Counter[str]()):
             notes.append("read as missing: " + listed(marks))
         if not (self.of_model and content.ids is not None):
             notes += content.notes
@@ -295,9 +294,11 @@ class _Tidy:
 
     def not_measured(self, name: str) -> str | None:
         """Why a column is no measurement, or None."""
-        content = self.content
+        content, place = self.content, self.places.get(name)
+        if place is not None and not self.n_observed[place]:
+            return NEVER_OBSERVED
         if content.ids is not None:
-            return None if self.n_observed[self.places[name]] else NEVER_OBSERVED
+            return None
         column = content.columns[name]
         if column.dtype.kind in "cbmM":
             return f"not numbers ({column.dtype})"
@@ -307,7 +308,7 @@ class _Tidy:
         cells = self.cells[name] = read_cells(column, content.decimal, codes, grouped=grouped)
         if cells.words:
             return self.text(name, cells)
-        if not cells.n_numbers:
+        if place is None and not cells.n_numbers:
             return NEVER_OBSERVED
         if not self.auto_columns:
             return None
@@ -351,8 +352,8 @@ class _Tidy:
                   if column.dtype.kind != "f"}  # fmt: skip
 
         def is_text(column: Any) -> bool:
-            some = column.to_numpy()[:: max(1, len(column) // 1000)]  # a thousand are enough
-            cells = read_cells(some, content.decimal, self.options.missing_value)
+            part = column.iloc[:: max(1, len(column) // 1000)]  # a thousand are enough
+            cells = read_cells(part.array, content.decimal, self.options.missing_value)
             return cells.n_numbers <= cells.words.total()
 
         def complete(name: str, share: float = 1.0) -> bool:
@@ -425,34 +426,34 @@ def annotate(table: Table, path: str | Path, labels: Sequence[str]) -> None:
     content, where = read_content(path, ReadOptions()), Path(path)
     if content.ids is not None:
         raise TableError(f"{where} has no columns with names; give a CSV, .xlsx or .parquet file")
-    frame, names = content.to_frame(), [str(i).strip() for i in table.ids]
-    joins = []
+    names, joins = [str(i).strip() for i in table.ids], []
     for change in (list, short_names):
         ours = change(names)
-        for column in frame.columns:
-            theirs = change(["" if text is None else str(text).strip() for text in frame[column]])
-            joins.append((len({*ours} & {*theirs} - {""}), str(column), ours, theirs))
+        for name, column in content.columns.items():
+            theirs = change(["" if text is None else str(text).strip() for text in column])
+            joins.append((len({*ours} & {*theirs} - {""}), name, ours, theirs))
     n_shared, key, ours, theirs = max(joins, key=lambda join: join[0])
-    if not n_shared or len(frame.columns) == 1:
+    if not n_shared or len(content.columns) == 1:
         raise TableError(f"{where} needs a column that holds the row names of the table, such as "
                          f"{names[0]!r}, and another one")  # fmt: skip
     if twice := {name for name, times in Counter(theirs).items() if times > 1} & {*ours} - {""}:
         raise TableError(f"{where} has more than one row for {min(twice)!r} in column {key!r}; "
                          "give one for each")  # fmt: skip
     place = {text: i for i, text in enumerate(theirs)}
-    for name in frame.columns.drop(key):
-        values = _plain_values(content.columns[name], content.decimal)
-        table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
+    for name, column in content.columns.items():
+        if name != key:
+            values = _plain_values(column, content.decimal)
+            table.annotations[name] = [values[place[n]] if n in place else None for n in ours]
     if absent := sum(name not in place for name in ours):
         table.notes.append(f"{absent:,} of {len(names):,} rows are not in {where.name}")
+    known = table.annotations | table.labels
     for name in labels:
-        if name not in (*table.labels, *table.annotations):
-            raise unknown_name("column", name, (*table.labels, *table.annotations))
-        if name not in table.labels:
-            table.labels[name] = np.array(table.annotations[name], dtype=object)
+        if name not in known:
+            raise unknown_name("column", name, known)
+        table.labels.setdefault(name, np.array(known[name], dtype=object))
 
 
-def _plain_values(column: np.ndarray, decimal: str) -> list[Any]:
+def _plain_values(column: Any, decimal: str) -> list[Any]:
     """Numbers where the column holds nothing else, words otherwise."""
     cells = read_cells(column, decimal)
     if cells.words or not cells.n_numbers:
