@@ -282,6 +282,19 @@ def test_of_two_features_the_mechanism_decides():
     assert np.median(found["mnar0"]) > 0.5
 
 
+@pytest.mark.filterwarnings("ignore:lam=.* lies at the edge")
+def test_sentences_do_not_contradict_the_mechanism_or_invent_a_reason():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3)) + 5.0 * rng.integers(3, size=(150, 1))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    few = MNARKMeansCV(3, lams=[0.5, 1.0, 2.0], n_init=2, random_state=0).fit(X).missingness_
+    by_chance = "more likely to be missing by chance" in few.sentence
+    assert by_chance == (few.mechanism in ("mcar", "class"))
+    one = MNARKMeans(3, lam=0.0, reference="auto", random_state=0).fit(X).missingness_
+    assert "there was no other candidate" in one.sentence
+
+
 def test_the_theorem_is_reached_where_it_holds():
     """Normal clusters apart from each other and from zero, P(missing | x) = exp(-t x^2)."""
     t, theory = 0.2, 1 - 1 / (2 * 0.2 + 1)

@@ -320,6 +320,11 @@ def test_weights_that_do_not_fit(X):
     ):
         with pytest.raises(ValueError, match=message):
             MNARKMeans(K, lam=1.0).fit(table, sample_weight=weights)
+    for wrong in (np.zeros(10), np.ones(20)):
+        blocks = [da.from_delayed(dask.delayed(wrong), (100,), float)]
+        blocks += [da.ones(size, chunks=size) for size in table.chunks[0][1:]]
+        with pytest.raises(ValueError, match="where the block has 100 rows"):
+            MNARKMeans(K, lam=1.0).fit(table, sample_weight=da.concatenate(blocks))
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,11 @@ class Missingness(NotebookTable):
         """What was taken and why."""
         lam, behind = self.candidates["lam"], self.candidates["behind"]
         how, where = MECHANISM_WORDS[self.mechanism], REFERENCE_WORDS[self.reference]
-        if len(behind) < 2 and self.mechanisms[0].strength < 1e-12:
-            return "Nothing is missing, so every lam gives the same clusters."
-        if len(behind) < 2:
+        no_choice = len(behind) < 2 and len(self.mechanisms) < 2
+        if no_choice and self.mechanisms[0].strength < 1e-12:
+            counted = "Nothing is missing in the rows and features that have values and weight"
+            return f"{counted}, so every lam gives the same clusters."
+        if no_choice:
             few = "There are too few rows or missing values to choose lam from the data"
             return f"{few}: lam={self.lam:g}."
         if self.n_by_chance:
@@ -110,14 +112,16 @@ class Missingness(NotebookTable):
         taken = f"lam={self.lam:g} with {where}" if self.lam > 0.0 else "lam=0"
         low, high = self.lam_range
         span = f" (lam from {low:g} to {high:g} does about as well)" if high > low else ""
+        if len(behind) < 2:
+            return f"{taken}: there was no other candidate. {how}"
         no_penalty = behind[lam == 0.0]
         if self.decided_by == "mechanism":
-            near, chance = "because they are near this reference", "by chance"
-            if self.lam == 0.0:
-                near, chance = chance, "because they are near the reference"
+            reason, other = "because they are near the reference", "by chance"
+            if self.mechanism in ("mcar", "class"):
+                reason, other = other, reason
             return (
                 f"{taken}: with so few features, Gaussian mixture models decide, and values are "
-                f"more likely to be missing {near} than {chance}{span}. {how}"
+                f"more likely to be missing {reason} than {other}{span}. {how}"
             )
         if self.lam == 0.0:
             lead = "score lower" if behind[lam > 0].max() < 0.0 else "are not clearly better"

@@ -150,9 +150,13 @@ def read_rows(chunk: Any, n_features: int) -> Any:
 
 def read_weights(weights: Any, rows: Any) -> np.ndarray:
     """(b,) float64; unlike those of a whole table, the weights of a block may all be 0."""
-    if weights is None or np.any(weights):
-        return check_weights(weights, rows)
-    return np.zeros(rows.shape[0])
+    n_rows, shape = rows.shape[0], np.shape(weights)
+    if weights is not None and shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {shape} where the block has {n_rows} rows; cut both into "
+            "the same blocks."
+        )
+    return check_weights(weights, rows) if weights is None or np.any(weights) else np.zeros(n_rows)
 
 
 # --- all blocks -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, gen_batches
 
 from .._io import NotebookTable, require
 from .._kmeans import MNARKMeans
@@ -76,15 +76,19 @@ class Curve(NamedTuple):
 def moments(X: Any, labels: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
     """Shift (p,); counts, sums and squares (b, k, p) of the observed values minus the shift, in
     each of the partitions labels (b, n)."""
-    (b, n), p = labels.shape, X.shape[1]
+    (b, _), p = labels.shape, X.shape[1]
     X = X.tocsr() if sp.issparse(X) else X
     # Values far from 0 would lose their digits in the squares: any value nearby is taken from them.
     values, seen = zero_filled(X[: max(1, ENTRIES_AT_ONCE // p)], np.zeros(p))
     shift = values.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    clusters = labels + k * np.arange(b)[:, None]
-    entries = np.tile(np.arange(n), b), clusters.ravel()
-    memberships = sp.csr_array((np.ones(b * n), entries), shape=(n, b * k))
-    return shift, *sums_by_cluster(X, memberships, shift).reshape(3, b, k, p)
+    clusters, totals = labels.T + k * np.arange(b), np.zeros((3, b * k, p))
+    for rows in gen_batches(len(clusters), max(1, ENTRIES_AT_ONCE // (b + p))):
+        columns = clusters[rows]
+        starts = b * np.arange(len(columns) + 1)
+        shape = len(columns), b * k
+        memberships = sp.csr_array((np.ones(columns.size), columns.ravel(), starts), shape=shape)
+        totals += sums_by_cluster(X[rows], memberships, shift)
+    return shift, *totals.reshape(3, b, k, p)
 
 
 def cells_of(X: Any, labels: ArrayLike | None = None, k: int = 1) -> Cells:

@@ -24,8 +24,10 @@ CHOICE = (
     "a normal mixture with the likeliest missingness mechanism."
 )
 FEW_FEATURES = (
-    "With so few features the BIC of mixture models decided whether values are missing by chance "
-    "or near a reference, and lam is the one whose centres are nearest to those of the mixture."
+    "With so few features the BIC of mixture models decided whether values are missing by chance, "
+    "near a reference or below a limit. Among the candidates with that reference whose clusters "
+    "keep apart, within one standard error, the rows for which the likeliest mixture expects "
+    "different means, the lam was used whose centres are nearest to these means."
 )
 PAPER = (
     "lam was chosen by the instability of the clusters over splits of the rows (Wang 2010, as in "
@@ -57,7 +59,7 @@ def methods_paragraph(model: Any) -> str:
     if getattr(model, "criterion", "score") == "paper":
         sentences.append(PAPER)
     elif missingness is not None:
-        sentences += [CHOICE, FEW_FEATURES] if missingness.decided_by == "mechanism" else [CHOICE]
+        sentences.append(FEW_FEATURES if missingness.decided_by == "mechanism" else CHOICE)
     tried = np.unique(getattr(model, "n_clusters", 1))
     if hasattr(model, "cv_results_") and len(tried) > 1:
         sentences.append(STABILITY.format(first=tried[0], last=tried[-1]))
