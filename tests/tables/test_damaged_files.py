@@ -188,6 +188,9 @@ CRAFTED = {
     "indptr beyond the entries": {"indptr": np.array([0, 2, 1_000_000, 6, 9])},
     "indptr falls": {"indptr": np.array([0, 5, 2, 7, 9])},
     "indptr does not begin at 0": {"indptr": np.array([1, 2, 4, 7, 9])},
+    "values after the last row": {"indptr": np.array([0, 2, 4, 6, 7])},
+    "columns that are not whole": {"indices": SOUND.indices + 0.6},
+    "pointers that are not whole": {"indptr": SOUND.indptr.astype(float)},
     "column 99 of 3": {"indices": np.full(len(SOUND.indices), 99)},
     "a negative column": {"indices": np.full(len(SOUND.indices), -1)},
     "more rows than pointers": {"shape": np.array([400, 3])},
@@ -200,6 +203,20 @@ def test_a_crafted_sparse_matrix_is_refused(tmp_path, what):
     (tmp_path / "t.npz").write_bytes(npz_of(**(PARTS | CRAFTED[what])))
     with pytest.raises(TableError, match=r"not a readable npz|memory"):
         read_table(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+def test_a_stored_matrix_that_would_be_cut_is_refused(tmp_path, name):
+    anndata, path = pytest.importorskip("anndata"), tmp_path / "t.h5ad"
+    anndata.AnnData(SOUND).write_h5ad(path)
+    with pytest.importorskip("h5py").File(path, "a") as root:
+        if name == "indptr":
+            root["X/indptr"][-1] -= 2
+        else:
+            whole = root["X"].pop(name)[:]
+            root["X"][name] = whole + 0.6
+    with pytest.raises(TableError, match=r"indptr does not end|must be whole"):
+        read_table(path)
 
 
 def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path):

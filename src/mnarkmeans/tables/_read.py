@@ -203,6 +203,7 @@ def _from_numpy(path: Path, options: ReadOptions) -> Content:
         check_memory(path, sum(info.file_size for info in archive.infolist()))
     with np.load(path, allow_pickle=False) as arrays:
         if "format" in arrays:
+            _check_parts(arrays)
             return _unnamed(path, sp.load_npz(path))
         if len(arrays) != 1:
             raise TableError(f"{path} holds {len(arrays)} arrays; save one, or a sparse matrix "
@@ -241,6 +242,7 @@ def _annotated(
         notes.append(note + " and others" * (len(layers) > 1))
     if not hasattr(stored, "shape"):  # the group of a file
         check_memory(path, 8.0 * sum(stored[name].size for name in stored))
+        _check_parts(stored)
         stored = require("anndata.io", "anndata").read_elem(stored)
     values = _numbers(path, stored)
     if sp.issparse(values):
@@ -271,6 +273,16 @@ def _unnamed(path: Path, stored: Any) -> Content:
     n, p = values.shape
     ids = np.array([str(i + 1) for i in range(n)], dtype=object)
     return Content({}, values, [f"V{j + 1}" for j in range(p)], ids)
+
+
+def _check_parts(parts: Any) -> None:
+    """Refuse what scipy would cut: places that are no whole numbers, values without a place."""
+    if "indptr" not in parts:
+        return  # not of CSR or CSC
+    if any(parts[name].dtype.kind not in "iu" for name in ("indices", "indptr")):
+        raise ValueError("indices and indptr must be whole numbers")
+    if parts["indptr"][-1] != parts["data"].shape[0]:
+        raise ValueError("indptr does not end at the number of stored values")
 
 
 def _numbers(path: Any, stored: Any) -> Any:
