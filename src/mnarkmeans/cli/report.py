@@ -34,6 +34,6 @@ def report(page: ReportOptions) -> None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}); run fit again") from error
     with claimed(target, force=True) as claim, claim.writing() as folder:
-        (folder / target.name).write_text(html, encoding="utf-8")
+        (folder / claim.place.name).write_text(html, encoding="utf-8")
     page.console.say(f"written to {target}")
     page.console.result({"output": str(target), "bytes": len(html.encode())})
