@@ -179,6 +179,10 @@ def test_a_long_table_is_told_to_be_made_wide(tmp_path):
     with pytest.raises(TableError, match=r"long format .*'SampleID' and 'Assay'.; pivot it"):
         read_table(path)
     assert read_table(path, columns=["NPX"]).shape == (120, 1)
+    # Numbers do not name the rows: a plate with two measurements of each well.
+    plate = long(tmp_path, samples=8, SampleID=np.repeat(np.arange(8.0), 10),
+                 Assay=np.tile(np.arange(10.0), 8), bg=1.5)  # fmt: skip
+    assert read_table(plate, drop=["SampleID", "Assay"]).shape == (80, 2)
     # Two groups crossed are a design, and many columns of numbers a wide table.
     assert read_table(long(tmp_path, features=2)).shape == (24, 1)
     many = {f"m{j}": np.arange(120.0) ** 2 for j in range(5)}

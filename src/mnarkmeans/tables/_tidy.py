@@ -381,7 +381,7 @@ class Tidy:
                              f"numbers, such as {example!r} in {unread[0]!r}; remove units and "
                              "percent signs, or choose others with --columns")  # fmt: skip
         if self.auto_columns and not self.of_model and len(used) <= 3:
-            others = content.to_frame().drop(columns=used)
+            others = content.to_frame().drop(columns=[*used, *self.places])
             times, n = others.nunique(), len(others)
             for one, other in combinations(times.index[times.between(3, n / 3)][:6], 2):
                 pairs = times[one] * times[other]
