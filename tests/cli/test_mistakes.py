@@ -32,6 +32,7 @@ MISTAKES = [
     (["select", "good.csv", "-k", "5:2", "-o", "out"], "a range such as 2:8, not '5:2'"),
     (["select", "good.csv", "-k", "2:9", "-o", "out"], "only 3 rows"),
     (["select", "good.csv", "-k", "2", "--lams", "0,x", "-o", "out"], "not 'x'"),
+    (["select", "good.csv", "-k", "2", "--lams", "auto,1", "-o", "out"], "--lams must be auto or"),
     (["select", "good.csv", "-k", "2", "--criterion", "luck", "-o", "out"], "'luck'"),
     ([*GOOD, "--lam", "-1"], "at least 0"),
     ([*GOOD, "--lam", "inf"], "at least 0, not 'inf'"),

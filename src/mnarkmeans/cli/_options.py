@@ -97,6 +97,8 @@ def parse_lam(text: str) -> float | str:
 def parse_lams(text: str) -> list[float | str] | str:
     """'auto' or numbers of at least 0, separated by commas."""
     lams = [parse_lam(word) for word in text.split(",")]
+    if "auto" in lams and len(lams) > 1:
+        raise typer.BadParameter(f"must be auto or numbers of at least 0, not {text!r}")
     return "auto" if lams == ["auto"] else lams
 
 
