@@ -142,3 +142,10 @@ def test_models_go_from_the_command_line_to_python_and_back(fitted, tables, fram
     do("impute", "model", tables / "t.csv", "-o", "f.csv")
     filled = [[float(v) for v in r[1:6]] for r in rows("f.csv")[1:]]
     np.testing.assert_allclose(filled, model.impute(frame[FEATURES]), rtol=1e-12)
+
+
+def test_a_missing_flag_of_a_frame_comes_back_empty(fitted, frame):
+    flags = pd.array([True, False, None] * 20, dtype="boolean")
+    frame.assign(flag=flags).to_parquet("t.parquet")
+    do("impute", fitted, "t.parquet", "-o", "f.csv")
+    assert [row[-1] for row in rows("f.csv")[1:4]] == ["True", "False", ""]

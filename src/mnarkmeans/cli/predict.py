@@ -102,7 +102,7 @@ def as_text(value: Any, decimal: str) -> Any:
     >>> [as_text(value, ",") for value in (1.0, 2.5, None, "x")]
     ['1', '2,5', '', 'x']
     """
-    if value is None or value != value:
+    if value is None or value is pd.NA or value != value:
         return ""
     if not isinstance(value, float):
         return value
