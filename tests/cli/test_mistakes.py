@@ -49,8 +49,8 @@ MISTAKES = [
     (["compare", "good.csv", "-k", "2", "--methods", "magic"], "no method called 'magic'"),
     # the model
     (["predict", "none", "good.csv", "-o", "l.csv"], "there is no model at none"),
-    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "but the table lacks 'a'"),
-    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "and 1 more (no value observed)"),
+    (["predict", "MODEL", "other.csv", "-o", "l.csv"], "but other.csv lacks 'a'"),
+    (["predict", "MODEL", "gap_new.csv", "-o", "l.csv"], "gap_new.csv holds no value of 'a' and 1"),
     (["report", "none"], "there is no file none"),
     # the output
     (["fit", "good.csv", "-k", "2", "-o", "good.csv"], "is a file"),

@@ -70,7 +70,7 @@ def test_a_run_that_found_fewer_proteins_is_labelled_with_a_note(proteins):
     do("impute", model, "t.txt", "-o", "f.txt")
     assert len(pd.read_csv("f.txt", sep="\t")) == len(frame) - 5
     frame[200:].to_csv("t.txt", sep="\t", index=False)
-    assert "but the table lacks 'P10001;Q1' and" in refused(*predict, "no.csv")
+    assert "but t.txt lacks 'P10001;Q1' and" in refused(*predict, "no.csv")
 
 
 def test_rows_that_are_dropped_are_dropped_again(tables, frame):

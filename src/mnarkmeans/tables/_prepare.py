@@ -356,10 +356,12 @@ def _matched(table: Table, features: tuple[str, ...]) -> Table:
     unread = [name for name in lacking if name in reasons]
     if unread or 2 * len(lacking) > len(features) or len(absent) == len(features):
         names = unread or lacking or absent
-        why = f" ({reasons[names[0]]})" if names[0] in reasons else ""
+        what = "lacks" if lacking else "holds no value of"
+        why = f" ({reasons[names[0]]})" if unread else ""
         raise TableError(
-            f"the model was fitted on {len(features):,} features, but the table lacks "
-            f"{abbreviated(names, 1)}{why}; give one with the same names"
+            f"the model was fitted on {len(features):,} features, but "
+            f"{table.source.get('file', 'the table')} {what} {abbreviated(names, 1)}{why}; give "
+            "one with values under these names"
         )
     if absent:  # they are taken from a column without values
         stack, empty = np.hstack, np.full((table.shape[0], 1), np.nan, table.values.dtype)
