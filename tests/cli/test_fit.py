@@ -90,6 +90,14 @@ def test_files_of_a_fit(fitted, frame):
     assert "<title>Plasma &amp; &lt;b&gt;co&lt;/b&gt;</title>" in page
 
 
+def test_shares_of_markers_have_four_digits_however_small():
+    X = np.random.default_rng(0).normal(10 * (np.arange(60) < 30)[:, None], size=(60, 3))
+    X[31:, 2] = np.nan
+    np.save("t.npy", X)
+    do("fit", "t.npy", "-k", 2, "--reference", "min", "-q", "-o", "out")
+    assert 0.03333 in {*pd.read_csv("out/markers.csv")["observed_outside"]}
+
+
 def test_a_report_that_is_a_link_is_written_where_it_leads(fitted):
     shutil.copytree(fitted, "out")
     Path("shared").mkdir()

@@ -37,7 +37,7 @@ FILES = [
 ]  # fmt: skip
 MARKERS = 100  # features of each cluster in markers.csv
 DIGITS = "%.8g"  # of centres and means
-ROUNDED = ("effect", "low", "high", "observed_inside", "observed_outside")  # markers, to 4 decimals
+ROUNDED = ["effect", "low", "high", "observed_inside", "observed_outside"]  # to 4 digits
 
 
 def write_results(folder: Path, job: Job) -> None:
@@ -89,7 +89,8 @@ def _markers(job: Job) -> pd.DataFrame:
     table, preparation = job.table, job.preparation
     markers = strongest(job.fitted.markers, MARKERS)
     cells = markers.cluster, markers.feature
-    frame = markers.to_frame().round(dict.fromkeys(ROUNDED, 4))
+    frame = markers.to_frame()
+    frame[ROUNDED] = frame[ROUNDED].map(lambda value: float(f"{value:.4g}"))
     frame["feature"] = np.array(table.features, dtype=object)[markers.feature]
     for name in ("mean_inside", "mean_outside"):
         means = np.full(job.fitted.model.cluster_centers_.shape, np.nan)
