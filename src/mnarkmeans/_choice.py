@@ -316,17 +316,16 @@ def fit_mixtures(
     max_iter, tol = (MIXTURE_ITER, MIXTURE_TOL) if decide else (ROUGH_ITER, ROUGH_TOL)
     columns = np.arange(sample.n_features) if columns is None else columns
     sample = sample.take_columns(columns)
-    plain = EM(sample)
-    sums = plain.sums_of(np.eye(labels.max() + 1)[labels])
+    tables = [replace(sample, reference=reference[columns]) for reference in references.values()]
+    ems = [EM(table) for table in tables]  # of the first where the reference does not matter
+    sums = ems[0].sums_of(np.eye(labels.max() + 1)[labels])
     fitted: list[tuple[str, MixtureFit]] = []
 
     def fit(
-        name: str, where: str = "", em: EM = plain, n_chosen: int = 0,
+        name: str, where: str = "", em: EM = ems[0], n_chosen: int = 0,
         clusters: Parameters | None = None,
     ) -> None:  # fmt: skip
         start = em.start(sums, name)
-        if where:  # means of observed values hide a strong loss, and EM is slow there
-            clusters = em.start(_filled(sums, em, references[where][columns]), "mcar")
         if clusters:
             start = clusters._replace(mechanism=start.mechanism)
         if name == "decay":
@@ -338,13 +337,14 @@ def fit_mixtures(
 
     for name in ("mcar", "class")[: 1 + decide]:
         fit(name)
-    for where, reference in references.items():
-        around = EM(replace(sample, reference=reference[columns]))
-        n_chosen = 0 if where == next(iter(references)) else int(sample.has_gaps.sum())
+    for where, em in zip(references, ems, strict=True):
+        # The means of observed values hide a strong loss, and EM is slow there.
+        filled = em.start(_filled(sums, em), "mcar")
+        n_chosen = 0 if em is ems[0] else int(sample.has_gaps.sum())
         for name in ("decay", "threshold"):
-            if MECHANISMS[name].is_possible(around.values):
-                fit(name, where, around, n_chosen)
-    fit("limit", where, around)  # near the smallest values, if that is a reference
+            if MECHANISMS[name].is_possible(em.values):
+                fit(name, where, em, n_chosen, filled)
+    fit("limit", where, em, clusters=filled)  # near the smallest values, if that is a reference
     if fitted[-1][0]:  # its clusters may do as well with values missing at random
         fit("mcar", clusters=fitted[-1][1].state.parameters)
     where, best = fitted[-1]
@@ -357,10 +357,10 @@ def fit_mixtures(
     )
 
 
-def _filled(sums: SoftSums, em: EM, reference: np.ndarray) -> SoftSums:
+def _filled(sums: SoftSums, em: EM) -> SoftSums:
     """The sums of a partition if missing values were at the reference."""
     gaps = np.maximum(sums.sizes[:, None] - sums.counts, 0.0) * em.observed.has_gaps
-    value, counts = reference - em.observed.means, sums.counts + gaps
+    value, counts = em.observed.reference - em.observed.means, sums.counts + gaps
     return sums._replace(
         sums=sums.sums + gaps * value, squares=sums.squares + gaps * value**2,
         counts=counts, pulls=counts,
