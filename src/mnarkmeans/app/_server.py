@@ -222,9 +222,20 @@ def remove_leftovers() -> None:
 
 
 def serve(port: int = 0, *, browser: bool = True) -> None:
-    """Run the app until Ctrl-C, on a port of 127.0.0.1; 0 picks a free one.
+    """Run the app until Ctrl-C, and print its address.
 
-    The address is printed and, with `browser`, opened.
+    Parameters
+    ----------
+    port : int, default=0
+        Port on 127.0.0.1; 0 picks a free one.
+    browser : bool, default=True
+        Open the page in the browser.
+
+    Examples
+    --------
+    >>> from mnarkmeans.app import serve
+    >>> serve(browser=False)  # doctest: +SKIP
+    http://127.0.0.1:40361/cyLowsoDA4ES7ztZR6eOMw/
     """
     remove_leftovers()
     with socket.socket() as listening:
